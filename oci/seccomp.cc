@@ -1,0 +1,398 @@
+#include "oci/seccomp.h"
+
+#include <seccomp.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+#include <vector>
+
+namespace benchsand {
+namespace {
+
+struct ErrnoName {
+  int number;
+  std::string_view name;
+};
+
+// Linux on x86-64. Interrupt and restart codes are left out: a call refused with one would be tried again for ever.
+constexpr std::array<ErrnoName, 47> kErrnoNames{{
+    {1, "EPERM"},          {2, "ENOENT"},
+    {3, "ESRCH"},          {5, "EIO"},
+    {6, "ENXIO"},          {7, "E2BIG"},
+    {8, "ENOEXEC"},        {9, "EBADF"},
+    {10, "ECHILD"},        {11, "EAGAIN"},
+    {12, "ENOMEM"},        {13, "EACCES"},
+    {14, "EFAULT"},        {16, "EBUSY"},
+    {17, "EEXIST"},        {18, "EXDEV"},
+    {19, "ENODEV"},        {20, "ENOTDIR"},
+    {21, "EISDIR"},        {22, "EINVAL"},
+    {23, "ENFILE"},        {24, "EMFILE"},
+    {25, "ENOTTY"},        {26, "ETXTBSY"},
+    {27, "EFBIG"},         {28, "ENOSPC"},
+    {29, "ESPIPE"},        {30, "EROFS"},
+    {31, "EMLINK"},        {32, "EPIPE"},
+    {33, "EDOM"},          {34, "ERANGE"},
+    {36, "ENAMETOOLONG"},  {38, "ENOSYS"},
+    {39, "ENOTEMPTY"},     {40, "ELOOP"},
+    {88, "ENOTSOCK"},      {93, "EPROTONOSUPPORT"},
+    {95, "EOPNOTSUPP"},    {97, "EAFNOSUPPORT"},
+    {98, "EADDRINUSE"},    {99, "EADDRNOTAVAIL"},
+    {100, "ENETDOWN"},     {101, "ENETUNREACH"},
+    {111, "ECONNREFUSED"}, {113, "EHOSTUNREACH"},
+    {122, "EDQUOT"},
+}};
+
+// The door holds the first exec, and exit_group is where what init leaves behind is counted. The supervisor answers these
+// and no others: runc itself calls write and more after it has loaded the filter, and would wait for ever.
+constexpr std::array<std::string_view, 3> kDoorCalls{"execve", "execveat", "exit_group"};
+
+constexpr std::uint64_t kPrSetSeccomp = 22;
+constexpr std::uint64_t kAllBits = ~std::uint64_t{0};
+
+enum class Action { allow, notify, refuse };
+enum class Compare { equal, masked_equal, not_equal };
+
+// One line for the kernel: what both the delegate's document and our own compilation are made from.
+struct FlatRule {
+  std::string call;
+  Action action = Action::refuse;
+  int errno_value = 0;  // for refuse
+  bool has_condition = false;
+  std::uint32_t index = 0;
+  Compare compare = Compare::equal;
+  std::uint64_t value = 0;      // the mask, for masked_equal
+  std::uint64_t value_two = 0;  // the value, for masked_equal
+};
+
+std::string quoted(const std::string& name) {
+  return "'" + name + "'";
+}
+
+std::unexpected<Error> rule_error(const std::string& text) {
+  return usage("seccomp: " + text);
+}
+
+// Where each call stands; a call that stands twice would be decided by the order in which a runtime reads the rules.
+class Placement {
+ public:
+  Result<void> place(const std::string& call, const std::string& where) {
+    TRY(call_number(call));
+    if (!seen_.insert(call).second)
+      return rule_error(where + ": " + quoted(call) + " already stands in another place of the rules");
+    return {};
+  }
+
+ private:
+  std::set<std::string> seen_;
+};
+
+Result<void> check_notify(const SeccompRules& rules, Placement& placement) {
+  for (const std::string& call : rules.notify) {
+    TRY_VOID(placement.place(call, "notify"));
+    if (std::find(kDoorCalls.begin(), kDoorCalls.end(), call) == kDoorCalls.end())
+      return rule_error("notify: the supervisor does not answer " + quoted(call));
+  }
+  for (const std::string_view call : kDoorCalls)
+    if (std::find(rules.notify.begin(), rules.notify.end(), call) == rules.notify.end())
+      return rule_error("notify: " + quoted(std::string(call)) + " is missing, the door is held by it");
+  return {};
+}
+
+// A candidate that may load a filter of its own can answer calls before the supervisor sees them.
+Result<void> check_no_own_filter(const ArgumentRule& rule) {
+  if (rule.call == "seccomp") return rule_error("'seccomp' would let the candidate load a filter of its own");
+  if (rule.call != "prctl") return {};
+  const bool option_rule = rule.index == 0 && (rule.mask & 0xffffffff) == 0xffffffff;
+  const auto is_set_seccomp = [](std::uint64_t value) { return (value & 0xffffffff) == kPrSetSeccomp; };
+  if (!option_rule || std::any_of(rule.values.begin(), rule.values.end(), is_set_seccomp))
+    return rule_error("'prctl' must be allowed by its option (arg 0, all 32 bits) and without PR_SET_SECCOMP (22)");
+  return {};
+}
+
+Result<void> check_argument_rule(const ArgumentRule& rule) {
+  const std::string where = "allow_if: " + quoted(rule.call) + ": ";
+  if (rule.index > 5) return rule_error(where + "a call has arguments 0 to 5, not " + std::to_string(rule.index));
+  if (rule.mask == 0) return rule_error(where + "the mask is 0, so every argument would match");
+  if (rule.values.empty()) return rule_error(where + "no value is given");
+  std::set<std::uint64_t> seen;
+  for (const std::uint64_t value : rule.values) {
+    if ((value & ~rule.mask) != 0)
+      return rule_error(where + "value " + std::to_string(value) + " has bits outside the mask and can never match");
+    if (!seen.insert(value).second) return rule_error(where + "value " + std::to_string(value) + " stands twice");
+  }
+  return check_no_own_filter(rule);
+}
+
+Result<void> check_allowed(const SeccompRules& rules, Placement& placement) {
+  for (const std::string& call : rules.allow) {
+    TRY_VOID(placement.place(call, "allow"));
+    TRY_VOID(check_no_own_filter(ArgumentRule{.call = call, .mask = 0, .values = {}}));
+  }
+  for (const ArgumentRule& rule : rules.allow_if) {
+    TRY_VOID(placement.place(rule.call, "allow_if"));
+    TRY_VOID(check_argument_rule(rule));
+  }
+  return {};
+}
+
+const ArgumentRule* argument_rule(const SeccompRules& rules, const std::string& call) {
+  for (const ArgumentRule& rule : rules.allow_if)
+    if (rule.call == call) return &rule;
+  return nullptr;
+}
+
+// A call of allow_if may stand here once more: the errno for its other arguments.
+Result<void> check_refused(const SeccompRules& rules, Placement& placement) {
+  Placement conditional;
+  for (const auto& [name, calls] : rules.refuse_with) {
+    TRY(errno_number(name));
+    const std::string where = "refuse_with " + name;
+    for (const std::string& call : calls) {
+      const ArgumentRule* rule = argument_rule(rules, call);
+      TRY_VOID((rule ? conditional : placement).place(call, where));
+      if (rule && (rule->values.size() != 1 || rule->mask != kAllBits))
+        return rule_error(where + ": " + quoted(call) +
+                          " is allowed for several or masked values, its errno is the default");
+    }
+  }
+  return {};
+}
+
+FlatRule plain_rule(const std::string& call, Action action, int errno_value = 0) {
+  FlatRule rule;
+  rule.call = call;
+  rule.action = action;
+  rule.errno_value = errno_value;
+  return rule;
+}
+
+FlatRule equality_rule(const ArgumentRule& argument, std::uint64_t value) {
+  FlatRule rule = plain_rule(argument.call, Action::allow);
+  rule.has_condition = true;
+  rule.index = argument.index;
+  const bool whole = argument.mask == kAllBits;
+  rule.compare = whole ? Compare::equal : Compare::masked_equal;
+  rule.value = whole ? value : argument.mask;
+  rule.value_two = whole ? 0 : value;
+  return rule;
+}
+
+FlatRule refusal_rule(const SeccompRules& rules, const std::string& call, int errno_value) {
+  FlatRule rule = plain_rule(call, Action::refuse, errno_value);
+  if (const ArgumentRule* argument = argument_rule(rules, call)) {
+    rule.has_condition = true;
+    rule.index = argument->index;
+    rule.compare = Compare::not_equal;
+    rule.value = argument->values.front();
+  }
+  return rule;
+}
+
+Result<std::vector<FlatRule>> flatten(const SeccompRules& rules) {
+  std::vector<FlatRule> flat;
+  const int standard = TRY(errno_number(rules.default_errno));
+  for (const std::string& call : rules.notify) flat.push_back(plain_rule(call, Action::notify));
+  for (const std::string& call : rules.allow) flat.push_back(plain_rule(call, Action::allow));
+  for (const ArgumentRule& argument : rules.allow_if)
+    for (const std::uint64_t value : argument.values) flat.push_back(equality_rule(argument, value));
+  for (const auto& [name, calls] : rules.refuse_with) {
+    const int number = TRY(errno_number(name));
+    if (number == standard) continue;  // libseccomp refuses a rule that only repeats the default
+    for (const std::string& call : calls) flat.push_back(refusal_rule(rules, call, number));
+  }
+  return flat;
+}
+
+const char* oci_name(Action action, bool has_listener) {
+  switch (action) {
+    case Action::allow:
+      return "SCMP_ACT_ALLOW";
+    case Action::notify:
+      return has_listener ? "SCMP_ACT_NOTIFY" : "SCMP_ACT_ALLOW";
+    case Action::refuse:
+      return "SCMP_ACT_ERRNO";
+  }
+  std::abort();
+}
+
+const char* oci_name(Compare compare) {
+  switch (compare) {
+    case Compare::equal:
+      return "SCMP_CMP_EQ";
+    case Compare::masked_equal:
+      return "SCMP_CMP_MASKED_EQ";
+    case Compare::not_equal:
+      return "SCMP_CMP_NE";
+  }
+  std::abort();
+}
+
+std::uint32_t libseccomp_action(const FlatRule& rule) {
+  switch (rule.action) {
+    case Action::allow:
+      return SCMP_ACT_ALLOW;
+    case Action::notify:
+      return SCMP_ACT_NOTIFY;
+    case Action::refuse:
+      return SCMP_ACT_ERRNO(static_cast<std::uint32_t>(rule.errno_value));
+  }
+  std::abort();
+}
+
+scmp_compare libseccomp_compare(Compare compare) {
+  switch (compare) {
+    case Compare::equal:
+      return SCMP_CMP_EQ;
+    case Compare::masked_equal:
+      return SCMP_CMP_MASKED_EQ;
+    case Compare::not_equal:
+      return SCMP_CMP_NE;
+  }
+  std::abort();
+}
+
+nlohmann::json oci_rule(const FlatRule& rule, bool has_listener) {
+  nlohmann::json json = {{"names", nlohmann::json::array({rule.call})},
+                         {"action", oci_name(rule.action, has_listener)}};
+  if (rule.action == Action::refuse) json["errnoRet"] = rule.errno_value;
+  if (rule.has_condition) {
+    json["args"] = nlohmann::json::array(
+        {{{"index", rule.index}, {"value", rule.value}, {"valueTwo", rule.value_two}, {"op", oci_name(rule.compare)}}});
+  }
+  return json;
+}
+
+bool share_an_entry(const FlatRule& a, const FlatRule& b) {
+  return !a.has_condition && !b.has_condition && a.action == b.action && a.errno_value == b.errno_value;
+}
+
+nlohmann::json oci_syscalls(const std::vector<FlatRule>& flat, bool has_listener) {
+  nlohmann::json entries = nlohmann::json::array();
+  for (std::size_t i = 0; i < flat.size(); ++i) {
+    if (i > 0 && share_an_entry(flat[i - 1], flat[i]))
+      entries.back()["names"].push_back(flat[i].call);
+    else
+      entries.push_back(oci_rule(flat[i], has_listener));
+  }
+  return entries;
+}
+
+using Context = std::unique_ptr<void, void (*)(scmp_filter_ctx)>;
+
+std::string library_error(const std::string& what, int code) {
+  return what + ": libseccomp error " + std::to_string(-code);
+}
+
+Result<Context> new_context(int standard) {
+  Context context(seccomp_init(SCMP_ACT_ERRNO(static_cast<std::uint32_t>(standard))), seccomp_release);
+  if (!context) return fault("start a seccomp filter: libseccomp has no memory");
+  if (seccomp_arch_native() == SCMP_ARCH_X86_64) return context;
+  if (const int code = seccomp_arch_add(context.get(), SCMP_ARCH_X86_64); code != 0)
+    return fault(library_error("add x86-64 to the seccomp filter", code));
+  if (const int code = seccomp_arch_remove(context.get(), SCMP_ARCH_NATIVE); code != 0)
+    return fault(library_error("remove the native architecture from the seccomp filter", code));
+  return context;
+}
+
+Result<void> add_rule(scmp_filter_ctx context, const FlatRule& rule) {
+  const int number = TRY(call_number(rule.call));
+  const scmp_arg_cmp condition{rule.index, libseccomp_compare(rule.compare), rule.value, rule.value_two};
+  const unsigned int conditions = rule.has_condition ? 1 : 0;
+  const int code = seccomp_rule_add_exact_array(context, libseccomp_action(rule), number, conditions, &condition);
+  if (code != 0) return fault(library_error("add a seccomp rule for " + quoted(rule.call), code));
+  return {};
+}
+
+class MemoryFile {
+ public:
+  MemoryFile() : fd_(memfd_create("seccomp-program", MFD_CLOEXEC)) {}
+  ~MemoryFile() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+Result<BpfProgram> export_program(scmp_filter_ctx context) {
+  static_assert(sizeof(BpfInstruction) == 8, "BpfInstruction is laid out as struct sock_filter");
+  const MemoryFile file;
+  if (file.fd() < 0) return fault("create a memory file for the seccomp program: the kernel refused");
+  if (const int code = seccomp_export_bpf(context, file.fd()); code != 0)
+    return fault(library_error("export the seccomp program", code));
+  BpfProgram program(4096);  // BPF_MAXINSNS, more than the kernel takes
+  const ssize_t bytes = ::pread(file.fd(), program.data(), program.size() * sizeof(BpfInstruction), 0);
+  if (bytes <= 0 || bytes % 8 != 0) return fault("read the seccomp program back: it is empty or cut off");
+  program.resize(static_cast<std::size_t>(bytes) / sizeof(BpfInstruction));
+  return program;
+}
+
+}  // namespace
+
+Result<int> errno_number(const std::string& name) {
+  for (const ErrnoName& entry : kErrnoNames)
+    if (entry.name == name) return entry.number;
+  return rule_error("unknown errno name " + quoted(name));
+}
+
+std::string errno_name(int number) {
+  for (const ErrnoName& entry : kErrnoNames)
+    if (entry.number == number) return std::string(entry.name);
+  return "errno " + std::to_string(number);
+}
+
+Result<int> call_number(const std::string& name) {
+  const int number = seccomp_syscall_resolve_name_arch(SCMP_ARCH_X86_64, name.c_str());
+  // Negative numbers are libseccomp's own, for calls that exist on other architectures only.
+  if (number < 0 || name.find('\0') != std::string::npos)
+    return rule_error("unknown system call " + quoted(name) + " on x86-64");
+  return number;
+}
+
+std::string call_name(int number) {
+  const std::unique_ptr<char, decltype(&std::free)> name(seccomp_syscall_resolve_num_arch(SCMP_ARCH_X86_64, number),
+                                                         &std::free);
+  return name ? std::string(name.get()) : "call " + std::to_string(number);
+}
+
+Result<void> check_seccomp(const SeccompRules& rules) {
+  TRY(errno_number(rules.default_errno));
+  Placement placement;
+  TRY_VOID(check_notify(rules, placement));
+  TRY_VOID(check_allowed(rules, placement));
+  return check_refused(rules, placement);
+}
+
+nlohmann::json oci_seccomp_json(const SeccompRules& rules, const std::string& listener) {
+  const Result<int> standard = errno_number(rules.default_errno);
+  const Result<std::vector<FlatRule>> flat = flatten(rules);
+  if (!standard || !flat)
+    return nullptr;  // not checked before: a delegate refuses a document without rules of this form
+  nlohmann::json json = {{"defaultAction", "SCMP_ACT_ERRNO"},
+                         {"defaultErrnoRet", *standard},
+                         {"architectures", nlohmann::json::array({"SCMP_ARCH_X86_64"})}};
+  if (!listener.empty()) json["listenerPath"] = listener;
+  json["syscalls"] = oci_syscalls(*flat, !listener.empty());
+  return json;
+}
+
+Result<BpfProgram> compile_seccomp(const SeccompRules& rules) {
+  TRY_VOID(check_seccomp(rules));
+  const std::vector<FlatRule> flat = TRY(flatten(rules));
+  const int standard = TRY(errno_number(rules.default_errno));
+  const Context context = TRY(new_context(standard));
+  for (const FlatRule& rule : flat) TRY_VOID(add_rule(context.get(), rule));
+  return export_program(context.get());
+}
+
+}  // namespace benchsand
