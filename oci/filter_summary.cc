@@ -1,0 +1,282 @@
+// What an attached filter does, and whether it does what was meant.
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "oci/bpf_eval.h"
+#include "oci/bpf_machine.h"
+#include "oci/sha256.h"
+
+namespace benchsand {
+namespace {
+
+constexpr std::int32_t kLastOld = 334, kFirstNew = 424, kLastNew = 469;  // x86-64 call numbers of Linux 6.18
+constexpr std::int32_t kBeyond = 1024;       // libseccomp, runc's ENOSYS stub and the kernel's table all end far below
+constexpr std::uint32_t kMostFamilies = 64;  // AF_MAX is 46
+constexpr int kSocketCall = 41;
+constexpr std::uint32_t kUnixFamily = 1;
+
+// SECCOMP_RET_*: the upper half is the action, the lower its data.
+constexpr std::uint32_t kActionMask = 0xffff0000;
+constexpr std::uint32_t kReturnTrap = 0x00030000, kReturnErrno = 0x00050000, kReturnNotify = 0x7fc00000,
+                        kReturnTrace = 0x7ff00000, kReturnLog = 0x7ffc0000, kReturnAllow = 0x7fff0000;
+constexpr int kEnosys = 38;
+
+enum class Effect { allow, notify, refuse, trap, kill };
+
+struct Answer {
+  Effect effect = Effect::kill;
+  int errno_value = 0;  // for refuse
+  auto operator<=>(const Answer&) const = default;
+};
+using Answers = std::set<Answer>;
+
+Answer answer_of(std::uint32_t value) {
+  switch (value & kActionMask) {
+    case kReturnAllow:
+    case kReturnLog:
+      return {Effect::allow};
+    case kReturnTrace:
+      return {Effect::allow};  // a tracer decides; there should be none
+    case kReturnNotify:
+      return {Effect::notify};
+    case kReturnErrno:
+      return {Effect::refuse, static_cast<int>(value & ~kActionMask)};
+    case kReturnTrap:
+      return {Effect::trap};
+    default:
+      return {Effect::kill};  // both kills, and what the kernel does with an unknown action
+  }
+}
+
+std::string to_words(const Answer& answer) {
+  switch (answer.effect) {
+    case Effect::allow:
+      return "allow";
+    case Effect::notify:
+      return "notify";
+    case Effect::refuse:
+      return errno_name(answer.errno_value);
+    case Effect::trap:
+      return "trap";
+    case Effect::kill:
+      return "kill";
+  }
+  return "kill";
+}
+
+std::string to_words(const Answers& answers) {
+  std::string text;
+  for (const Answer& answer : answers) text += (text.empty() ? "" : " or ") + to_words(answer);
+  return text;
+}
+
+bool has(const Answers& answers, Effect effect) {
+  return std::any_of(answers.begin(), answers.end(), [&](const Answer& answer) { return answer.effect == effect; });
+}
+
+bool open(const Answers& answers) {
+  return has(answers, Effect::allow) || has(answers, Effect::notify);
+}
+
+bool only_kills(const Answers& answers) {
+  return answers == Answers{Answer{Effect::kill}};
+}
+
+// A question to a filter: a call whose arguments are unknown unless set.
+PartialData question(std::uint32_t arch, std::int32_t nr) {
+  PartialData data{};
+  data[kArchWord] = arch;
+  data[kNrWord] = static_cast<std::uint32_t>(nr);
+  return data;
+}
+
+PartialData with_argument(std::int32_t nr, std::uint32_t index, std::uint64_t value) {
+  PartialData data = question(kArchX8664, nr);
+  data[kFirstArgWord + 2 * index] = static_cast<std::uint32_t>(value);
+  data[kFirstArgWord + 2 * index + 1] = static_cast<std::uint32_t>(value >> 32);
+  return data;
+}
+
+PartialData foreign(std::uint32_t arch) {
+  PartialData data{};
+  data[kArchWord] = arch;
+  return data;
+}
+
+Result<Answers> ask(const BpfProgram& program, const PartialData& data) {
+  Answers answers;
+  for (const std::uint32_t value : TRY(possible_answers(program, data))) answers.insert(answer_of(value));
+  return answers;
+}
+
+std::vector<std::int32_t> listed_calls() {
+  std::vector<std::int32_t> calls;
+  for (std::int32_t nr = 0; nr <= kLastOld; ++nr) calls.push_back(nr);
+  for (std::int32_t nr = kFirstNew; nr <= kLastNew; ++nr) calls.push_back(nr);
+  return calls;
+}
+
+std::vector<std::int32_t> unlisted_calls() {
+  std::vector<std::int32_t> calls{-1, std::numeric_limits<std::int32_t>::min(), kX32Bit - 1};
+  for (std::int32_t nr = kLastOld + 1; nr < kFirstNew; ++nr) calls.push_back(nr);
+  for (std::int32_t nr = kLastNew + 1; nr < kBeyond; ++nr) calls.push_back(nr);
+  return calls;
+}
+
+std::string digest(const BpfProgram& program) {
+  std::string bytes;
+  for (const BpfInstruction& i : program) {
+    bytes += static_cast<char>(i.code & 0xff);
+    bytes += static_cast<char>(i.code >> 8);
+    bytes += static_cast<char>(i.jt);
+    bytes += static_cast<char>(i.jf);
+    for (const unsigned shift : {0U, 8U, 16U, 24U}) bytes += static_cast<char>(i.k >> shift & 0xff);
+  }
+  return sha256_hex(bytes);
+}
+
+Result<void> count_calls(const BpfProgram& program, FilterSummary& summary) {
+  for (const std::int32_t nr : listed_calls()) {
+    const Answers answers = TRY(ask(program, question(kArchX8664, nr)));
+    summary.calls += 1;
+    summary.refused += open(answers) ? 0 : 1;
+    summary.notified += has(answers, Effect::notify) ? 1 : 0;
+    summary.conditional += has(answers, Effect::allow) && answers.size() > 1 ? 1 : 0;
+  }
+  for (const std::int32_t nr : unlisted_calls())
+    summary.unlisted_open += open(TRY(ask(program, question(kArchX8664, nr)))) ? 1 : 0;
+  return {};
+}
+
+Result<bool> kills_x32(const BpfProgram& program) {
+  for (std::int32_t nr = 0; nr < kBeyond; ++nr)
+    if (!only_kills(TRY(ask(program, question(kArchX8664, nr | kX32Bit))))) return false;
+  return true;
+}
+
+// The kernel looks at the lower half of the family only, so the upper one stays unknown.
+Result<std::vector<std::string>> open_families(const BpfProgram& program) {
+  std::vector<std::string> families;
+  for (std::uint32_t family = 0; family < kMostFamilies; ++family) {
+    if (family == kUnixFamily) continue;
+    PartialData data = question(kArchX8664, kSocketCall);
+    data[kFirstArgWord] = family;
+    if (open(TRY(ask(program, data)))) families.push_back(std::to_string(family));
+  }
+  return families;
+}
+
+// The calls that the rules name. Errnos of the others may differ.
+Result<std::set<std::int32_t>> named_calls(const SeccompRules& rules) {
+  std::set<std::int32_t> named;
+  std::vector<std::string> names = rules.allow;
+  names.insert(names.end(), rules.notify.begin(), rules.notify.end());
+  for (const ArgumentRule& rule : rules.allow_if) names.push_back(rule.call);
+  for (const auto& [errno_text, calls] : rules.refuse_with) names.insert(names.end(), calls.begin(), calls.end());
+  for (const std::string& name : names) named.insert(TRY(call_number(name)));
+  return named;
+}
+
+// The values of a rule, what stands beside them, and bits that no value has.
+std::vector<std::uint64_t> interesting_values(const ArgumentRule& rule) {
+  std::vector<std::uint64_t> values{0, ~std::uint64_t{0}};
+  for (const std::uint64_t value : rule.values)
+    values.insert(values.end(), {value, value + 1, value - 1, value | std::uint64_t{1} << 32, value | ~rule.mask});
+  for (unsigned bit = 0; bit < 64; ++bit) values.push_back(rule.values.front() ^ std::uint64_t{1} << bit);
+  return values;
+}
+
+// How much of a refusal must be equal.
+enum class Exactness {
+  errno_too,     // for calls that the rules name
+  enosys_too,    // for other calls ENOSYS may stand for the default errno
+  refused_only,  // for numbers that no kernel has, any refusal or kill
+};
+
+class Comparison {
+ public:
+  Comparison(const BpfProgram& a, const BpfProgram& b, int standard_errno) : a_(a), b_(b), standard_(standard_errno) {}
+
+  // "" or the difference.
+  Result<std::string> same(const PartialData& data, const std::string& what, Exactness exactness) const {
+    const Answers in_a = normal(TRY(ask(a_, data)), exactness);
+    const Answers in_b = normal(TRY(ask(b_, data)), exactness);
+    if (in_a == in_b) return std::string();
+    return what + ": " + to_words(in_a) + ", expected " + to_words(in_b);
+  }
+
+ private:
+  Answers normal(const Answers& answers, Exactness exactness) const {
+    const Answer standard{Effect::refuse, standard_};
+    Answers result;
+    for (const Answer& answer : answers) {
+      const bool passes = answer.effect == Effect::allow || answer.effect == Effect::notify;
+      const bool like_standard = (exactness == Exactness::refused_only && !passes) ||
+                                 (exactness == Exactness::enosys_too && answer == Answer{Effect::refuse, kEnosys});
+      result.insert(like_standard ? standard : answer);
+    }
+    return result;
+  }
+
+  const BpfProgram& a_;
+  const BpfProgram& b_;
+  int standard_;
+};
+
+#define RETURN_IF_DIFFERENT(expression) \
+  if (std::string difference = TRY(expression); !difference.empty()) return difference
+
+Result<std::string> compare_numbers(const Comparison& comparison, const std::set<std::int32_t>& named) {
+  for (const std::int32_t nr : listed_calls()) {
+    const Exactness exactness = named.contains(nr) ? Exactness::errno_too : Exactness::enosys_too;
+    RETURN_IF_DIFFERENT(comparison.same(question(kArchX8664, nr), call_name(nr), exactness));
+  }
+  for (const std::int32_t nr : unlisted_calls())
+    RETURN_IF_DIFFERENT(comparison.same(question(kArchX8664, nr), call_name(nr), Exactness::refused_only));
+  for (std::int32_t nr = 0; nr < kBeyond; ++nr) {
+    const std::string what = "x32 " + call_name(nr);
+    RETURN_IF_DIFFERENT(comparison.same(question(kArchX8664, nr | kX32Bit), what, Exactness::errno_too));
+  }
+  RETURN_IF_DIFFERENT(comparison.same(foreign(kArchI386), "every i386 call", Exactness::errno_too));
+  return comparison.same(foreign(0), "every call of another architecture", Exactness::errno_too);
+}
+
+Result<std::string> compare_arguments(const Comparison& comparison, const SeccompRules& rules) {
+  for (const ArgumentRule& rule : rules.allow_if) {
+    const std::int32_t nr = TRY(call_number(rule.call));
+    for (const std::uint64_t value : interesting_values(rule)) {
+      const std::string what =
+          rule.call + " with argument " + std::to_string(rule.index) + " = " + std::to_string(value);
+      RETURN_IF_DIFFERENT(comparison.same(with_argument(nr, rule.index, value), what, Exactness::errno_too));
+    }
+  }
+  return std::string();
+}
+
+}  // namespace
+
+Result<FilterSummary> summarize_filter(const BpfProgram& program) {
+  TRY_VOID(check_program(program));
+  FilterSummary summary;
+  TRY_VOID(count_calls(program, summary));
+  summary.i386_killed = only_kills(TRY(ask(program, foreign(kArchI386))));
+  summary.x32_killed = TRY(kills_x32(program));
+  summary.open_families = TRY(open_families(program));
+  summary.sha256 = digest(program);
+  return summary;
+}
+
+Result<std::string> filter_difference(const BpfProgram& a, const BpfProgram& b, const SeccompRules& rules) {
+  TRY_VOID(check_program(a));
+  TRY_VOID(check_program(b));
+  if (a == b) return std::string();
+  const Comparison comparison(a, b, TRY(errno_number(rules.default_errno)));
+  const std::set<std::int32_t> named = TRY(named_calls(rules));
+  RETURN_IF_DIFFERENT(compare_numbers(comparison, named));
+  return compare_arguments(comparison, rules);
+}
+
+}  // namespace benchsand
