@@ -35,7 +35,7 @@ struct FilterSummary {
   std::uint64_t refused = 0;          // N: neither allowed nor notified, whatever the arguments
   std::uint64_t conditional = 0;      // allowed for some arguments only
   std::uint64_t notified = 0;
-  std::uint64_t unlisted_open = 0;    // numbers outside the table (up to 1023, and negative) that are not refused: must be 0
+  std::uint64_t unlisted_open = 0;    // numbers outside the table (up to 599, and negative) that are not refused: must be 0
   bool i386_killed = false;           // every i386 call number is killed
   bool x32_killed = false;
   std::vector<std::string> open_families;   // socket families other than AF_UNIX that socket(2) would allow: "2", "16", ...
