@@ -1,0 +1,218 @@
+/* One static program with the misbehaviours of a candidate as verbs; the runs (runs.py) say what must become of each. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { kMebibyte = 1 << 20 };
+
+static void touch_memory(long mebibytes) {
+  for (long i = 0; i < mebibytes; ++i) {
+    char* block = malloc(kMebibyte);
+    if (!block) exit(3);
+    memset(block, 1, kMebibyte);
+  }
+}
+
+static int alloc(long mebibytes) {
+  touch_memory(mebibytes);
+  return 0;
+}
+
+/* Init outlives the child that the kernel kills, and pretends that all is well. */
+static int alloc_in_child(long mebibytes) {
+  const pid_t child = fork();
+  if (child == 0) {
+    touch_memory(mebibytes);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  printf("child signal=%d\n", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+  return 0;
+}
+
+static int spin(long unused) {
+  (void)unused;
+  volatile int forever = 1;
+  while (forever) {
+  }
+  return 0;
+}
+
+/* No single process uses much: a limit per process never sees it. */
+static int spin_in_children(long unused) {
+  (void)unused;
+  for (;;) {
+    const pid_t child = fork();
+    if (child == 0) {
+      while (clock() < CLOCKS_PER_SEC / 20) {
+      }
+      _exit(0);
+    }
+    waitpid(child, NULL, 0);
+  }
+}
+
+static int forks(long wanted_failures) {
+  long started = 0, failed = 0;
+  int error = 0;
+  while (failed < wanted_failures) {
+    const pid_t child = fork();
+    if (child == 0)
+      for (;;) sleep(1000);
+    if (child > 0) ++started;
+    if (child < 0) {
+      ++failed;
+      error = errno;
+    }
+  }
+  printf("started=%ld failed=%ld errno=%s\n", started, failed, strerrorname_np(error));
+  return 0;
+}
+
+static int fill(long mebibytes) {
+  static char block[65536];
+  const int fd = open("/output/big", O_WRONLY | O_CREAT, 0600);
+  long long written = 0;
+  int error = 0;
+  while (!error && written < (long long)mebibytes * kMebibyte) {
+    const ssize_t n = write(fd, block, sizeof block);
+    if (n > 0) written += n;
+    if (n < 0) error = errno;
+  }
+  printf("written=%lld errno=%s\n", written, error ? strerrorname_np(error) : "0");
+  return 0;
+}
+
+static int files(long most) {
+  long made = 0;
+  int error = 0;
+  while (!error && made < most) {
+    char name[64];
+    snprintf(name, sizeof name, "/output/file-%ld", made);
+    const int fd = open(name, O_WRONLY | O_CREAT, 0600);
+    if (fd < 0) error = errno;
+    if (fd >= 0) {
+      ++made;
+      close(fd);
+    }
+  }
+  printf("made=%ld errno=%s\n", made, error ? strerrorname_np(error) : "0");
+  return 0;
+}
+
+static int flood(long mebibytes) {
+  static char block[65536];
+  memset(block, 'x', sizeof block);
+  for (long long left = (long long)mebibytes * kMebibyte; left > 0;) {
+    const ssize_t n = write(1, block, left < (long long)sizeof block ? (size_t)left : sizeof block);
+    if (n < 0) return 4;
+    left -= n;
+  }
+  return 0;
+}
+
+static int daemonize(long unused) {
+  (void)unused;
+  int ready[2];
+  if (pipe2(ready, 0)) return 3;
+  if (fork() == 0) {
+    setsid();
+    if (fork() == 0) {
+      for (int signal_number = 1; signal_number < 32; ++signal_number) signal(signal_number, SIG_IGN);
+      if (write(ready[1], "x", 1) != 1) _exit(3);
+      for (;;) sleep(1000);
+    }
+    _exit(0);
+  }
+  char byte;
+  return read(ready[0], &byte, 1) == 1 ? 0 : 3;
+}
+
+static int sockets(long unused) {
+  (void)unused;
+  const int families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, AF_PACKET, AF_VSOCK, AF_ALG};
+  for (size_t i = 0; i < sizeof families / sizeof families[0]; ++i) {
+    const int fd = socket(families[i], SOCK_DGRAM, 0);
+    printf("%d=%s\n", families[i], fd < 0 ? strerrorname_np(errno) : "ok");
+  }
+  return 0;
+}
+
+static int descriptors(long unused) {
+  (void)unused;
+  for (int fd = 0; fd < 64; ++fd)
+    if (fcntl(fd, F_GETFD) >= 0) printf("%d ", fd);
+  printf("\n");
+  return 0;
+}
+
+static int create_in_root(long unused) {
+  (void)unused;
+  const int fd = open("/created", O_WRONLY | O_CREAT, 0600);
+  printf("%s\n", fd < 0 ? strerrorname_np(errno) : "created");
+  return 0;
+}
+
+/* What a collector must not follow or hang on. */
+static int odd_outputs(long unused) {
+  (void)unused;
+  const int fd = open("/output/plain", O_WRONLY | O_CREAT, 0600);
+  if (fd < 0 || write(fd, "plain\n", 6) != 6) return 3;
+  if (symlink("/etc/passwd", "/output/link")) printf("symlink refused\n");
+  if (symlink("..", "/output/up")) printf("symlink refused\n");
+  return 0;
+}
+
+static int sleep_for(long seconds) {
+  sleep((unsigned)seconds);
+  return 0;
+}
+
+static int exit_with(long status) {
+  return (int)status;
+}
+
+static int abort_now(long unused) {
+  (void)unused;
+  raise(SIGSEGV);
+  return 0;
+}
+
+static const struct {
+  const char* name;
+  int (*run)(long);
+} kVerbs[] = {
+    {"exit", exit_with},
+    {"abort", abort_now},
+    {"sleep", sleep_for},
+    {"spin", spin},
+    {"alloc", alloc},
+    {"spin-in-children", spin_in_children},
+    {"forks", forks},
+    {"fill", fill},
+    {"alloc-in-child", alloc_in_child},
+    {"files", files},
+    {"flood", flood},
+    {"daemonize", daemonize},
+    {"sockets", sockets},
+    {"descriptors", descriptors},
+    {"create-in-root", create_in_root},
+    {"odd-outputs", odd_outputs},
+};
+
+int main(int argc, char** argv) {
+  for (size_t i = 0; argc > 1 && i < sizeof kVerbs / sizeof kVerbs[0]; ++i)
+    if (!strcmp(argv[1], kVerbs[i].name)) return kVerbs[i].run(argc > 2 ? atol(argv[2]) : 0);
+  fprintf(stderr, "no such verb\n");
+  return 2;
+}

@@ -1,0 +1,133 @@
+"""Runs one task through the benchsand program and hands back its record, for the scenarios in runs.py."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2]
+MIB = 1 << 20
+
+
+class Wrong(Exception):
+    """A scenario did not go as it must."""
+
+
+def equal(what, observed, expected):
+    if observed != expected:
+        raise Wrong(f"{what}: {observed!r}, expected {expected!r}")
+
+
+def between(what, observed, least, most):
+    if not isinstance(observed, int) or not least <= observed <= most:
+        raise Wrong(f"{what}: {observed!r}, expected {least} to {most}")
+
+
+class Run:
+    """What one `benchsand run` left: status, record, folder."""
+
+    def __init__(self, process, out):
+        self.status, self.stderr, self.out = process.returncode, process.stderr, out
+        self.record = json.loads(process.stdout) if process.stdout.strip() else None
+        self.folder = Path(out) / self.record["id"] if self.record else None
+
+    def seen(self, section, wall, name):
+        return self.record["evidence"][section][wall][name]["observed"]
+
+    def stdout(self):
+        return (self.folder / "stdout").read_text()
+
+    def said(self):
+        """The candidate's stdout "a=1 b=EPERM" as a dictionary."""
+        return dict(word.split("=", 1) for word in self.stdout().split())
+
+    def expect(self, status, outcome, cause, **end):
+        verdict, observed_end = self.record["verdict"], self.record["end"]
+        if not verdict["scored"]:
+            failures = "; ".join(f"{f['wall']}: expected {f['expected']}, observed {f['observed']} ({f['source']})"
+                                 for f in verdict["failures"])
+            raise Wrong(f"not scored, {verdict['outcome']}, {self.record.get('fault', '')} {failures} {self.stderr}")
+        equal("outcome", verdict["outcome"], outcome)
+        equal("cause", observed_end["cause"], cause)
+        equal("exit status", self.status, status)
+        equal("tier", verdict["tier"], "reproducible")
+        equal("failures", verdict["failures"], [])
+        for key, value in end.items():
+            equal(key, observed_end[key], value)
+        return self
+
+
+class Bench:
+    """benchsand under one engine on this machine. `slow` stretches every time limit, for the guest."""
+
+    def __init__(self, program, candidate, engine, slow, compiled, cache):
+        self.program, self.engine, self.slow = str(Path(program).resolve()), engine, slow
+        self.cache = Path(cache)
+        self.work = Path(tempfile.mkdtemp(prefix="benchsand-runs-"))
+        (self.work / "task").mkdir()
+        shutil.copy(candidate, self.work / "task" / "candidate")
+        self.profiles = self.work / "profiles"
+        shutil.copytree(SOURCE / "profiles", self.profiles)
+        self.compiled = compiled
+        if compiled:
+            for profile in self.profiles.glob("*.yaml"):
+                # This kernel cannot hand back an attached filter (no CONFIG_CHECKPOINT_RESTORE).
+                text = profile.read_text()
+                if "filter_proof: dump" not in text:
+                    raise Wrong(f"{profile} has no line `filter_proof: dump` to change")
+                profile.write_text(text.replace("filter_proof: dump", "filter_proof: compiled"))
+
+    def close(self):
+        shutil.rmtree(self.work)
+
+    def seconds(self, number):
+        return f"{number * self.slow}s"
+
+    def write_task(self, command, folder=None, **keys):
+        folder = Path(folder or self.work)
+        limits = {"cpu_time": self.seconds(2), "wall_time": self.seconds(10), **keys.pop("limits", {})}
+        task = {"name": "scenario", "rootfs": str(self.cache / "tiny-rootfs"),
+                "inputs": [{"source": "./task", "target": "/task"}], "command": command, "limits": limits, **keys}
+        # JSON text is YAML; the version has to come first.
+        lines = ["benchsand: 1"] + [f"{key}: {json.dumps(value)}" for key, value in task.items()]
+        path = folder / "task.yaml"
+        path.write_text("\n".join(lines) + "\n")
+        return path
+
+    def arguments(self, task, profile="strict", *more):
+        return [self.program, "run", str(task), "--engine", self.engine, "--json", "--out", str(self.work / "out"),
+                "--profile", str(self.profiles / f"{profile}.yaml"), *more]
+
+    def run_task(self, task, profile="strict", *more):
+        arguments = self.arguments(task, profile, *more)
+        process = subprocess.run(arguments, capture_output=True, text=True, timeout=60 + 30 * self.slow)
+        return Run(process, self.work / "out")
+
+    def verb(self, *words, profile="strict", **keys):
+        """The candidate program of candidate.c with one of its verbs."""
+        return self.run_task(self.write_task(["/task/candidate", *map(str, words)], **keys), profile)
+
+    def python(self, code, **keys):
+        (self.work / "task" / "solve.py").write_text(code)
+        task = self.write_task(["python3", "/task/solve.py"], rootfs=str(self.cache / "python-rootfs"), **keys)
+        return self.run_task(task, "python")
+
+
+def left_behind():
+    """Cgroups, mounts and processes of runs on this machine."""
+    left = [line.split()[4] for line in open("/proc/self/mountinfo") if "benchsand" in line.split()[4]
+            and "/benchsand-runs-" not in line]
+    for folder, names, _ in os.walk("/sys/fs/cgroup"):
+        if os.path.basename(folder) == "benchsand":
+            left += [os.path.join(folder, name) for name in names]
+            names.clear()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if command.startswith(b"/task/candidate"):
+            left.append(f"process {pid}: {command!r}")
+    return left

@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""Real runs of benchsand on this machine, one scenario after the other, each checked against its record.
+
+usage: runs.py --program BENCHSAND --candidate CANDIDATE --engine crun|runc [--slow N] [--compiled] [NAME...]
+--slow stretches time limits, --compiled is for kernels that cannot hand back a filter; both are for the guest.
+"""
+
+import argparse
+import hashlib
+import os
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+
+from harness import MIB, SOURCE, Bench, Wrong, between, equal, left_behind
+
+SCENARIOS = {}
+
+
+def scenario(function):
+    SCENARIOS[function.__name__] = function
+    return function
+
+
+@scenario
+def python_answers(bench):
+    task = bench.work / "example.yaml"
+    text = (SOURCE / "docs/examples/add/task.yaml").read_text()
+    for own in ("./question.txt", "./task"):
+        text = text.replace(own, str(SOURCE / "docs/examples/add" / own))
+    task.write_text(text.replace("/var/cache/benchsand/", f"{bench.cache}/"))
+    more = ("--set", f"limits.wall_time={bench.seconds(10)}", "--set", f"limits.cpu_time={bench.seconds(2)}")
+    run = bench.run_task(task, "python", *more).expect(0, "succeeded", "exited", exit_code=0, signal=None)
+    answer = (run.folder / "output/answer.json").read_bytes()
+    equal("answer", answer, b'{"answers": [42, 0, 123456789012345678901234567891]}')
+    equal("outputs", run.record["outputs"],
+          [{"path": "answer.json", "size": len(answer), "sha256": hashlib.sha256(answer).hexdigest()}])
+    check = subprocess.run(["sha256sum", "--strict", "-c", "SHA256SUMS"], cwd=run.folder, capture_output=True, text=True)
+    equal("sha256sum -c", (check.returncode, check.stderr), (0, ""))
+    for wall in ("network", "mounts", "rootfs", "output", "memory", "processes", "cpu-time", "wall-time", "stdio",
+                 "privileges", "syscalls", "namespaces"):
+        if not run.record["evidence"]["established"].get(wall):
+            raise Wrong(f"nothing observed of the wall {wall}")
+
+
+@scenario
+def python_works(bench):
+    run = bench.python("""
+import asyncio, os, sqlite3, subprocess, sys, tempfile, threading
+results = []
+thread = threading.Thread(target=lambda: results.append("thread")); thread.start(); thread.join()
+results.append(subprocess.run([sys.executable, "-c", "print('child')"], capture_output=True, text=True, check=True).stdout.strip())
+with sqlite3.connect("work.db") as db:
+    db.execute("create table t (n)"); db.execute("insert into t values (7)")
+    results.append(str(db.execute("select n from t").fetchone()[0]))
+with tempfile.NamedTemporaryFile("w+") as file:
+    file.write("temporary"); file.seek(0); results.append(file.read())
+async def main(): await asyncio.sleep(0.01); return "async"
+results.append(asyncio.run(main()))
+print(" ".join(results))
+""").expect(0, "succeeded", "exited", exit_code=0)
+    equal("stdout", run.stdout(), "thread child 7 temporary async\n")
+
+
+@scenario
+def exit_status_is_kept(bench):
+    bench.verb("exit", 7).expect(1, "failed", "exited", exit_code=7, signal=None)
+
+
+@scenario
+def signal_is_kept(bench):
+    bench.verb("abort").expect(1, "failed", "signaled", exit_code=None, signal=11)
+
+
+@scenario
+def wall_time_ends_a_sleeper(bench):
+    run = bench.verb("sleep", 300, limits={"wall_time": bench.seconds(1)}).expect(124, "limit", "wall-time")
+    between("wall time used", run.seen("spent", "wall-time", "used_us"), 1_000_000 * bench.slow, 2_000_000 * bench.slow)
+
+
+@scenario
+def cpu_time_ends_a_spinner(bench):
+    run = bench.verb("spin", limits={"cpu_time": "1s", "wall_time": bench.seconds(20)}).expect(124, "limit", "cpu-time")
+    between("CPU time used", run.seen("spent", "cpu-time", "used_us"), 900_000, 1_500_000)
+
+
+@scenario
+def cpu_time_is_counted_over_children(bench):
+    limits = {"cpu_time": "1s", "wall_time": bench.seconds(20)}
+    run = bench.verb("spin-in-children", limits=limits).expect(124, "limit", "cpu-time")
+    between("CPU time used", run.seen("spent", "cpu-time", "used_us"), 900_000, 1_500_000)
+
+
+@scenario
+def memory_kills_init(bench):
+    run = bench.verb("alloc", 300).expect(1, "limit", "memory")
+    between("oom_kills", run.seen("spent", "memory", "oom_kills"), 1, 100)
+    between("memory peak", run.seen("spent", "memory", "peak"), 200 * MIB, 256 * MIB)
+
+
+@scenario
+def memory_kills_a_child_and_init_exits_0(bench):
+    run = bench.verb("alloc-in-child", 300).expect(1, "limit", "memory")
+    between("oom_kills", run.seen("spent", "memory", "oom_kills"), 1, 100)
+
+
+@scenario
+def swap_is_pinned(bench):
+    run = bench.verb("exit", 0).expect(0, "succeeded", "exited")
+    v2 = run.record["host"]["cgroup"] == "v2"
+    swap = run.record["evidence"]["established"]["memory"]["swap"]
+    equal("memory limit", run.seen("established", "memory", "limit"), 256 * MIB)
+    equal("swap", swap["observed"], 0 if v2 else 256 * MIB)
+    name = "memory.swap.max" if v2 else "memory.memsw.limit_in_bytes"
+    if name not in swap["source"]:
+        raise Wrong(f"swap was read from {swap['source']}, not from {name}")
+
+
+@scenario
+def forks_past_the_limit_fail(bench):
+    run = bench.verb("forks", 5).expect(0, "succeeded", "exited")
+    equal("stdout", run.said(), {"started": "31", "failed": "5", "errno": "EAGAIN"})
+    equal("refused forks", run.seen("spent", "processes", "refused"), 5)
+    between("processes killed", run.seen("after", "teardown", "processes_killed"), 31, 31)
+
+
+@scenario
+def disk_is_full_at_the_byte(bench):
+    before = os.statvfs(bench.work)
+    run = bench.verb("fill", 65).expect(0, "succeeded", "exited")
+    after = os.statvfs(bench.work)
+    said = run.said()
+    equal("errno", said["errno"], "ENOSPC")
+    equal("bytes written", int(said["written"]), 64 * MIB)
+    # What was collected is 64 MiB in the result folder; nothing else on the host may have grown with it.
+    between("host blocks gone", (before.f_bfree - after.f_bfree) * before.f_frsize // MIB, -1000, 64 + 200)
+
+
+@scenario
+def inodes_run_out(bench):
+    run = bench.verb("files", 5000, limits={"files": 100}).expect(0, "succeeded", "exited")
+    equal("errno", run.said()["errno"], "ENOSPC")
+    between("files made", int(run.said()["made"]), 90, 100)
+
+
+@scenario
+def stdout_is_drained_and_capped(bench):
+    size = 1024 if bench.slow == 1 else 32
+    run = bench.verb("flood", size, limits={"cpu_time": bench.seconds(10)}).expect(0, "succeeded", "exited")
+    equal("stdout", (run.record["stdout"]["bytes"], run.record["stdout"]["kept"]), (size * MIB, MIB))
+    equal("stdout file", (run.folder / "stdout").stat().st_size, MIB)
+
+
+@scenario
+def daemons_are_killed_and_counted(bench):
+    run = bench.verb("daemonize").expect(0, "succeeded", "exited", exit_code=0)
+    equal("processes killed", run.seen("after", "teardown", "processes_killed"), 1)
+    equal("populated", run.seen("after", "teardown", "populated"), 0)
+
+
+@scenario
+def sockets_are_refused_by_family(bench):
+    run = bench.verb("sockets").expect(0, "succeeded", "exited")
+    equal("sockets", run.said(), {"1": "ok", **{family: "EACCES" for family in ("2", "10", "16", "17", "40", "38")}})
+
+
+@scenario
+def rootfs_is_read_only(bench):
+    equal("errno", bench.verb("create-in-root").expect(0, "succeeded", "exited").stdout().strip(), "EROFS")
+
+
+@scenario
+def no_descriptor_is_inherited(bench):
+    reading, writing = os.pipe()
+    os.set_inheritable(reading, True)
+    try:
+        equal("descriptors", bench.verb("descriptors").expect(0, "succeeded", "exited").stdout().split(), ["0", "1", "2"])
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+@scenario
+def symlinks_are_not_collected(bench):
+    run = bench.verb("odd-outputs", profile="python").expect(0, "succeeded", "exited")
+    equal("collected", [file["path"] for file in run.record["outputs"]], ["plain"])
+    equal("refused", sorted(file["path"] for file in run.record["outputs_refused"]), ["link", "up"])
+
+
+@scenario
+def odd_paths_stay_data(bench):
+    odd = "a 'b' \"c\" $(touch x) `id` ;&|<> \\ \n*"
+    folder = bench.work / odd
+    (folder / "task" / odd).mkdir(parents=True)
+    (folder / "task" / odd / "in").write_text("inside")
+    task = bench.write_task(["cat", f"/task/{odd}/in"], folder=folder)
+    equal("stdout", bench.run_task(task).expect(0, "succeeded", "exited").stdout(), "inside")
+
+
+@scenario
+def bad_use_is_status_2(bench):
+    over = bench.run_task(bench.write_task(["true"], limits={"memory": "64GiB"}))
+    equal("exit status over the maximum", (over.status, over.record), (2, None))
+    misspelt = bench.run_task(bench.write_task(["true"], rootf="x"))
+    equal("exit status of a misspelt key", misspelt.status, 2)
+    if "did you mean" not in misspelt.stderr:
+        raise Wrong(f"no suggestion in {misspelt.stderr!r}")
+
+
+@scenario
+def killed_benchsand_leaves_nothing(bench):
+    task = bench.write_task(["/task/candidate", "sleep", "300"])
+    for step in range(12):
+        process = subprocess.Popen(bench.arguments(task), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        time.sleep(0.012 * step * bench.slow)
+        process.kill()
+        out, _ = process.communicate()
+        if b'"scored":true' in out.replace(b" ", b""):
+            raise Wrong(f"a killed run was scored, step {step}")
+        cleared = subprocess.run([bench.program, "gc"], capture_output=True, text=True, timeout=60)
+        equal(f"gc status, step {step}, {cleared.stderr}", cleared.returncode, 0)
+        equal(f"left after gc, step {step}", left_behind(), [])
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--candidate", required=True)
+    parser.add_argument("--engine", required=True)
+    parser.add_argument("--slow", type=int, default=1)
+    parser.add_argument("--compiled", action="store_true")
+    parser.add_argument("names", nargs="*")
+    given = parser.parse_args()
+    if os.geteuid() != 0:
+        print("skipped: real runs need root")
+        return 77
+    bench = Bench(given.program, given.candidate, given.engine, given.slow, given.compiled,
+                  os.environ.get("BENCHSAND_CACHE", "/var/cache/benchsand"))
+    failed = 0
+    for name in given.names or SCENARIOS:
+        begin = time.monotonic()
+        try:
+            SCENARIOS[name](bench)
+            equal("left behind", left_behind(), [])
+            result = "ok  "
+        except (Wrong, KeyError, TypeError, ValueError, OSError, subprocess.SubprocessError) as error:
+            result = f"FAIL {type(error).__name__}: {error}\n    "
+            failed += 1
+        print(f"{result} {name} ({time.monotonic() - begin:.1f} s)", flush=True)
+    bench.close()
+    print(f"{given.engine}: {len(given.names or SCENARIOS)} scenarios, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,20 @@
+#!/bin/sh
+# All tests, from a fresh Debian 12 or Ubuntu 24.04, as root. Can be run again.
+# What is skipped on this machine is listed with its reason; arguments go to ctest (-R NAME, -V, ...).
+set -eu
+cd "$(dirname "$0")/../.."
+setup=tests/setup
+BENCHSAND_CACHE=${BENCHSAND_CACHE:-/var/cache/benchsand}
+export BENCHSAND_CACHE
+
+"$setup/packages.sh"
+"$setup/host.sh"
+"$setup/build.sh" build-sanitized unit_tests -DCMAKE_BUILD_TYPE=Debug -DBENCHSAND_SANITIZE=ON
+"$setup/build.sh" build all -DBENCHSAND_SANITIZED_BUILD="$PWD/build-sanitized"
+"$setup/rootfs.sh" tiny >/dev/null
+"$setup/rootfs.sh" python >/dev/null
+
+status=0
+ctest --test-dir build --output-on-failure --output-junit junit.xml "$@" || status=$?
+"$setup/skipped.py" build/junit.xml
+exit "$status"
