@@ -106,7 +106,10 @@ std::string limits_markdown(const std::vector<Profile>& profiles) {
       "record says so in `notices`.\nA bound over the maximum is an error, and nothing runs. `memory` must hold `disk` "
       "and "
       "`memory_headroom`, because the output file system\nis charged to the memory of the run.\n";
-  for (const Profile& profile : profiles) text += "\n" + markdown_section(profile);
+  for (const Profile& profile : profiles) {
+    text += '\n';
+    text += markdown_section(profile);
+  }
   return text;
 }
 

@@ -187,7 +187,7 @@ void read_profile(const YamlNode& root, Profile& profile, Problems& problems) {
   if (!problems.none()) return;
   check_memory_default(profile, limits->position, problems);
   const auto checked = check_seccomp(profile.seccomp);
-  if (!checked) problems.add(seccomp->position, "seccomp: " + checked.message());
+  if (!checked) problems.add(seccomp->position, checked.message());
 }
 
 }  // namespace

@@ -167,7 +167,8 @@ Result<std::uint64_t> exact_value(Parts parts, const std::string& text, Unit uni
 std::string format_milli(std::uint64_t value) {
   std::string text = std::to_string(value / 1000);
   if (value % 1000 == 0) return text;
-  text += "." + std::to_string(1000 + value % 1000).substr(1);
+  text += '.';
+  text += std::to_string(1000 + value % 1000).substr(1);
   while (text.ends_with('0')) text.pop_back();
   return text;
 }

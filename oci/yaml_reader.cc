@@ -67,7 +67,8 @@ std::unexpected<Error> Problems::report() const {
   std::string message;
   const std::size_t shown = std::min(sorted.size(), kMostShown);
   for (std::size_t i = 0; i < shown; ++i) {
-    message += (i == 0 ? "" : "\n") + source_.diagnostic(sorted[i].first, sorted[i].second);
+    if (i > 0) message += '\n';
+    message += source_.diagnostic(sorted[i].first, sorted[i].second);
   }
   if (shown < sorted.size()) message += "\nand " + std::to_string(sorted.size() - shown) + " more";
   return usage(message);

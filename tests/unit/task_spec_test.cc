@@ -34,7 +34,10 @@ std::set<std::string> case_names(const std::filesystem::path& folder) {
 
 std::string list(const std::vector<std::string>& texts) {
   std::string line;
-  for (const std::string& text : texts) line += (line.empty() ? "" : " ") + in_quotes(text);
+  for (const std::string& text : texts) {
+    if (!line.empty()) line += ' ';
+    line += in_quotes(text);
+  }
   return line;
 }
 
@@ -56,7 +59,11 @@ std::string describe(const TaskSpec& task) {
 }
 
 TaskSpec minimal() {
-  return {.name = "t", .rootfs = "/r", .command = {"/bin/true"}, .env = {}, .inputs = {}, .limits = {}};
+  TaskSpec task;
+  task.name = "t";
+  task.rootfs = "/r";
+  task.command = {"/bin/true"};
+  return task;
 }
 
 }  // namespace
