@@ -1,6 +1,5 @@
 /* One static program with the misbehaviours of a candidate as verbs; the runs (runs.py) say what must become of each. */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -8,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -173,6 +173,27 @@ static int odd_outputs(long unused) {
   return 0;
 }
 
+static double now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+/* Nanoseconds of a call that strict refuses (getsid), of one that it allows (getppid), and milliseconds of plain work. */
+static int measure(long rounds) {
+  double begin = now_ns();
+  for (long i = 0; i < rounds; ++i) syscall(SYS_getsid, 0);
+  printf("refused_ns=%.0f", (now_ns() - begin) / (double)rounds);
+  begin = now_ns();
+  for (long i = 0; i < rounds; ++i) syscall(SYS_getppid);
+  printf(" allowed_ns=%.0f", (now_ns() - begin) / (double)rounds);
+  begin = now_ns();
+  volatile unsigned long sum = 0;
+  for (unsigned long i = 0; i < 200000000; ++i) sum += i;
+  printf(" work_ms=%.1f\n", (now_ns() - begin) / 1e6);
+  return 0;
+}
+
 static int sleep_for(long seconds) {
   sleep((unsigned)seconds);
   return 0;
@@ -208,11 +229,12 @@ static const struct {
     {"descriptors", descriptors},
     {"create-in-root", create_in_root},
     {"odd-outputs", odd_outputs},
+    {"measure", measure},
 };
 
 int main(int argc, char** argv) {
   for (size_t i = 0; argc > 1 && i < sizeof kVerbs / sizeof kVerbs[0]; ++i)
-    if (!strcmp(argv[1], kVerbs[i].name)) return kVerbs[i].run(argc > 2 ? atol(argv[2]) : 0);
+    if (!strcmp(argv[1], kVerbs[i].name)) return kVerbs[i].run(argc > 2 ? strtol(argv[2], NULL, 10) : 0);
   fprintf(stderr, "no such verb\n");
   return 2;
 }
