@@ -97,15 +97,14 @@ std::string limits_markdown(const std::vector<Profile>& profiles) {
   std::string text =
       "# Limits\n\n"
       "This page is the output of `benchsand limits --markdown`; a test fails when it differs.\n\n"
-      "A task asks for limits under `limits:`, or `--set limits.NAME=VALUE` does for one run. Times take `us`, `ms`, "
-      "`s`, "
-      "`m` or `h` and are seconds\nwithout a unit; sizes take `B`, `KiB`, `MiB`, `GiB`, `KB`, `MB` or `GB` and are "
-      "bytes "
-      "without one; `cpus` takes up to three decimals.\n\n"
+      "A task asks for limits under `limits:`, or `--set limits.NAME=VALUE` does for one run. "
+      "Times take `us`, `ms`, `s`, `m` or `h` and are seconds without a unit; sizes take `B`, `KiB`, `MiB`, `GiB`, "
+      "`KB`, "
+      "`MB` or `GB` and are bytes without one; `cpus` takes up to three decimals.\n\n"
       "What is not asked for is the default. A bound that is zero, negative or not finite is the default too, and the "
-      "record says so in `notices`.\nA bound over the maximum is an error, and nothing runs. `memory` must hold `disk` "
+      "record says so in `notices`. A bound over the maximum is an error, and nothing runs. `memory` must hold `disk` "
       "and "
-      "`memory_headroom`, because the output file system\nis charged to the memory of the run.\n";
+      "`memory_headroom`, because the output file system is charged to the memory of the run.\n";
   for (const Profile& profile : profiles) {
     text += '\n';
     text += markdown_section(profile);
