@@ -12,7 +12,7 @@ mount -t hostfs -o "${shared:?}" hostfs /run/shared
 # The checkout and the build folder may lie under a folder that is about to be hidden.
 mkdir /run/host
 mount --bind / /run/host
-for folder in /tmp /var/tmp; do
+for folder in /tmp /var/tmp /root; do
   mount -t tmpfs -o mode=1777 tmpfs "$folder"
   for kept in "/run/host$folder"/*/; do
     [ -d "$kept" ] || continue
@@ -21,7 +21,6 @@ for folder in /tmp /var/tmp; do
   done
 done
 mount -t tmpfs -o mode=755 tmpfs /var/lib
-mount -t tmpfs -o mode=700 tmpfs /root
 mkdir -p /dev/shm /dev/pts
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
 mount -t devpts devpts /dev/pts

@@ -5,6 +5,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 run=$here/run.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+export TMPDIR="$work"
 fail() { echo "FAIL: $*"; cat "$work/out" "$work/err"; exit 1; }
 
 status=0
@@ -24,6 +25,6 @@ grep -qx started "$work/out" || fail "the output before the hang is lost"
 grep -q 'console of the guest' "$work/err" || fail "the console is not shown"
 grep -qx 'guest: not done after 8 s, killed' "$work/err" || fail "the deadline is not named"
 
-# The guest's processes carry its init in their command line; this script's own does not.
-if pgrep -f "linux.uml .*init=$here/init.sh" >"$work/out"; then fail "processes are left"; fi
+# The guest's processes name a folder in TMPDIR, which is this test's own.
+if pgrep -f "linux.uml .*shared=$work/" >"$work/out"; then fail "processes are left"; fi
 echo "ok"
