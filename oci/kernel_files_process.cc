@@ -1,5 +1,6 @@
 // The files of one process: status, stat, limits, fdinfo and the namespace links.
 #include <array>
+#include <span>
 
 #include "oci/kernel_files.h"
 #include "oci/kernel_text.h"
@@ -118,6 +119,8 @@ Result<ProcessStat> parse_process_stat(const std::string& text, const std::strin
     return bad_line(source, "52 fields are due, there are " + std::to_string(fields.size() + kFirstField - 1), line);
   if (fields[0].size() != 1 || fields[0][0] < 'A' || fields[0][0] > 'z')
     return bad_line(source, "the state is not one letter", line);
+  for (const std::string_view field : std::span(fields).subspan(1))
+    TRY(number(field.substr(field.starts_with('-') ? 1 : 0), source, line));
   ProcessStat stat;
   stat.state = fields[0][0];
   stat.start_time = TRY(number(fields[kStartTime - kFirstField], source, line));

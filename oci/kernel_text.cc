@@ -54,8 +54,8 @@ Result<std::uint64_t> number(std::string_view word, const std::string& source, s
   const auto [stop, code] = std::from_chars(word.data(), end, value, base);
   if (code == std::errc::result_out_of_range) return bad_line(source, "a number is not below 2^64", line);
   if (code != std::errc{} || stop != end) {
-    const std::string kind = base == 10 ? "decimal" : base == 16 ? "hexadecimal" : "octal";
-    return bad_line(source, "'" + printable(word) + "' is not a " + kind + " number", line);
+    const std::string kind = base == 10 ? "a decimal" : base == 16 ? "a hexadecimal" : "an octal";
+    return bad_line(source, "'" + printable(word) + "' is not " + kind + " number", line);
   }
   return value;
 }
