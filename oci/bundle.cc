@@ -1,0 +1,103 @@
+#include "oci/bundle.h"
+
+#include <nlohmann/json.hpp>
+
+#include "oci/walls.h"
+
+namespace benchsand {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::uint64_t kCpuPeriodUs = 100'000;
+
+json rlimit(const char* type, std::uint64_t value) {
+  return {{"type", type}, {"soft", value}, {"hard", value}};
+}
+
+json process(const Policy& policy) {
+  const json none = json::array();
+  return {
+      {"terminal", false},
+      {"user", {{"uid", policy.uid}, {"gid", policy.gid}}},
+      {"args", policy.command},
+      {"env", policy.env},
+      {"cwd", policy.workdir},
+      {"capabilities",
+       {{"bounding", none}, {"effective", none}, {"inheritable", none}, {"permitted", none}, {"ambient", none}}},
+      {"noNewPrivileges", true},
+      {"rlimits",
+       json::array({rlimit("RLIMIT_NOFILE", policy.limits.open_files), rlimit("RLIMIT_CORE", 0),
+                    rlimit("RLIMIT_CPU", cpu_backstop_seconds(policy))})},
+  };
+}
+
+json mounts(const Policy& policy, const BundlePlaces& places) {
+  json list = json::array({
+      {{"destination", "/proc"}, {"type", "proc"}, {"source", "proc"}, {"options", {"nosuid", "noexec", "nodev", "ro"}}},
+      // Read-only, unlike every engine's default: a writable /dev is a second scratch place outside the disk limit.
+      {{"destination", "/dev"},
+       {"type", "tmpfs"},
+       {"source", "tmpfs"},
+       {"options", {"nosuid", "noexec", "ro", "mode=755", "size=64k"}}},
+  });
+  for (const auto& input : policy.inputs)
+    list.push_back({{"destination", input.target},
+                    {"type", "bind"},
+                    {"source", input.source},
+                    {"options", {"bind", "ro", "nosuid", "nodev", "rprivate"}}});
+  list.push_back({{"destination", policy.output},
+                  {"type", "bind"},
+                  {"source", places.output},
+                  {"options", {"bind", "rw", "nosuid", "nodev", "rprivate"}}});
+  return list;
+}
+
+// The swap pin, by facts of kernel and delegate: `swap` is memory+swap in OCI. On v1 it becomes memsw.limit; on v2 both
+// delegates turn swap == limit into memory.swap.max = 0 but ignore a failure, so the file is named once more in
+// `unified`, where a failure is an error. Whatever is asked here, the wall is what the door reads back.
+json resources(const Policy& policy, const HostFacts& host, const BundlePlaces& places) {
+  const auto memory = static_cast<std::int64_t>(policy.limits.memory_bytes);
+  json result = {
+      {"devices", json::array({{{"allow", false}, {"access", "rwm"}}})},
+      {"memory", {{"limit", memory}, {"swap", memory}}},
+      {"pids", {{"limit", policy.limits.processes}}},
+      {"cpu", {{"quota", policy.limits.cpus_milli * kCpuPeriodUs / 1000}, {"period", kCpuPeriodUs}}},
+  };
+  if (host.cgroup == CgroupLayout::v2) {
+    // One OOM kill ends the whole run, not a random child of it.
+    result["unified"]["memory.oom.group"] = "1";
+    if (places.swap_file_exists) result["unified"]["memory.swap.max"] = "0";
+  }
+  return result;
+}
+
+json namespaces() {
+  json list = json::array();
+  for (const char* type : {"pid", "mount", "ipc", "uts", "network", "cgroup"}) list.push_back({{"type", type}});
+  return list;
+}
+
+}  // namespace
+
+std::string render_bundle(const Policy& policy, const HostFacts& host, const BundlePlaces& places) {
+  const json config = {
+      {"ociVersion", "1.0.0"},
+      {"process", process(policy)},
+      {"root", {{"path", places.rootfs}, {"readonly", true}}},
+      {"hostname", "benchsand"},
+      {"mounts", mounts(policy, places)},
+      {"linux",
+       {{"cgroupsPath", places.cgroups_path},
+        {"resources", resources(policy, host, places)},
+        {"namespaces", namespaces()},
+        {"maskedPaths", policy.masked_paths},
+        {"readonlyPaths", policy.readonly_paths},
+        {"rootfsPropagation", "private"},
+        {"seccomp", oci_seccomp_json(policy.seccomp, places.listener)}}},
+  };
+  return config.dump(2) + "\n";
+}
+
+}  // namespace benchsand

@@ -1,0 +1,47 @@
+// What this house allows: bounds, identity, system calls. A profile is written by the operator and is trusted;
+// a task can only stay within it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "oci/limits.h"
+#include "oci/result.h"
+#include "oci/seccomp.h"
+
+namespace benchsand {
+
+struct Bound {
+  std::uint64_t standard = 0;         // used when a task asks for nothing (or nothing usable)
+  std::uint64_t maximum = 0;          // asking for more is an error
+};
+
+// Caps on what is copied out of the output file system after the run.
+struct CollectCaps {
+  std::uint64_t files = 0;
+  std::uint64_t bytes = 0;            // sum of the sizes
+  std::uint64_t depth = 0;            // path components
+  bool operator==(const CollectCaps&) const = default;
+};
+
+// How the attached seccomp filter is proven. `dump` reads it back from the kernel (PTRACE_SECCOMP_GET_FILTER, needs
+// CONFIG_CHECKPOINT_RESTORE). `compiled` is a loosening for kernels that cannot: benchsand evaluates its own compilation of the rules.
+enum class FilterProof { dump, compiled };
+
+struct Profile {
+  std::string name;
+  std::map<std::string, Bound> limits;           // every LimitField::name is present
+  std::uint64_t stdio_total_bytes = 0;           // stdout+stderr past this ends the run (cause `output`)
+  std::uint64_t memory_headroom_bytes = 0;       // memory must be at least disk plus this: tmpfs is charged to the same cgroup
+  CollectCaps collect;
+  std::uint32_t uid = 0, gid = 0;                // never 0: a profile that says 0 is an error
+  FilterProof filter_proof = FilterProof::dump;
+  SeccompRules seccomp;
+};
+
+// Same error form as parse_task_spec. A limit that is missing, zero or has default > max is an error: a profile is complete or refused.
+Result<Profile> parse_profile(const std::string& text, const std::string& name);
+
+}  // namespace benchsand

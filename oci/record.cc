@@ -1,0 +1,195 @@
+#include "oci/record.h"
+
+#include "oci/sha256.h"
+
+namespace benchsand {
+
+using nlohmann::json;
+
+namespace {
+
+// Length of the valid UTF-8 sequence at `at`, 0 when there is none.
+std::size_t utf8_length(const std::string& text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const unsigned lead = byte(at);
+  if (lead < 0x80) return 1;
+  const std::size_t length = lead >= 0xF0 && lead < 0xF5 ? 4 : lead >= 0xE0 && lead < 0xF0 ? 3 : lead >= 0xC2 && lead < 0xE0 ? 2 : 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((byte(at + i) & 0xC0) != 0x80) return 0;
+  // Overlong forms, surrogates and what lies beyond U+10FFFF.
+  const unsigned second = byte(at + 1);
+  if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) || (lead == 0xF0 && second < 0x90) ||
+      (lead == 0xF4 && second > 0x8F))
+    return 0;
+  return length;
+}
+
+json printable_list(const std::vector<std::string>& list) {
+  json result = json::array();
+  for (const auto& item : list) result.push_back(printable(item));
+  return result;
+}
+
+json value_json(const Value& value) {
+  if (const auto* number = std::get_if<std::uint64_t>(&value)) return *number;
+  return printable(std::get<std::string>(value));
+}
+
+// {wall: {name: {expected, observed|null, missing, source}}}
+json section_json(const std::vector<Rule>& rules, const Evidence& evidence, Section section) {
+  json result = json::object();
+  for (const auto& rule : rules) {
+    const Observation* observation = evidence.find(rule.key);
+    if (rule.section != section || !observation) continue;
+    json entry = {{"expected", rule.expected}, {"source", printable(observation->source)}, {"observed", nullptr}};
+    if (const Value* value = observation->value()) entry["observed"] = value_json(*value);
+    else entry["missing"] = printable(std::get<Missing>(observation->seen).why);
+    result[rule.wall][rule.key.substr(rule.wall.size() + 1)] = std::move(entry);
+  }
+  return result;
+}
+
+json stream_json(const StreamFacts& stream) {
+  return {{"bytes", stream.bytes}, {"kept", stream.kept}, {"sha256", stream.sha256}};
+}
+
+json verdict_json(const Verdict& verdict) {
+  json failures = json::array();
+  for (const auto& f : verdict.failures)
+    failures.push_back({{"wall", f.wall}, {"expected", printable(f.expected)}, {"observed", printable(f.observed)},
+                        {"source", printable(f.source)}});
+  json result = {{"scored", verdict.scored}, {"outcome", to_text(verdict.outcome)}, {"failures", failures}, {"tier", nullptr}};
+  if (verdict.tier) result["tier"] = *verdict.tier;
+  return result;
+}
+
+json end_json(const End& end) {
+  json result = {{"cause", to_text(end.cause)}, {"exit_code", nullptr}, {"signal", nullptr}};
+  if (end.exit_code) result["exit_code"] = *end.exit_code;
+  if (end.signal) result["signal"] = *end.signal;
+  return result;
+}
+
+// How a key that holds a plain number names its unit.
+const char* unit_suffix(Unit unit) {
+  switch (unit) {
+    case Unit::duration_us: return "_us";
+    case Unit::bytes: return "_bytes";
+    case Unit::milli: return "_milli";
+    case Unit::count: return "";
+  }
+  return "";
+}
+
+json rules_json(const SeccompRules& rules) {
+  json conditional = json::array();
+  for (const auto& rule : rules.allow_if)
+    // As text: a mask of 64 one-bits is no integer that every JSON reader keeps.
+    conditional.push_back({{"call", rule.call}, {"arg", rule.index}, {"mask", std::to_string(rule.mask)}, {"is", [&] {
+                              json values = json::array();
+                              for (const auto value : rule.values) values.push_back(std::to_string(value));
+                              return values;
+                            }()}});
+  json refused = json::object();
+  for (const auto& [name, calls] : rules.refuse_with) refused[name] = calls;
+  return {{"default", rules.default_errno}, {"allow", rules.allow}, {"allow_if", conditional}, {"refuse_with", refused}, {"notify", rules.notify}};
+}
+
+}  // namespace
+
+std::string printable(const std::string& bytes) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (std::size_t at = 0; at < bytes.size();) {
+    const std::size_t length = utf8_length(bytes, at);
+    if (length == 0) {
+      const auto byte = static_cast<unsigned char>(bytes[at++]);
+      text += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+      continue;
+    }
+    if (bytes[at] == '\\' && at + 1 < bytes.size() && bytes[at + 1] == 'x') text += '\\';
+    text.append(bytes, at, length);
+    at += length;
+  }
+  return text;
+}
+
+json policy_json(const Policy& policy) {
+  json inputs = json::array();
+  for (const auto& input : policy.inputs)
+    inputs.push_back({{"source", printable(input.source)}, {"target", printable(input.target)}});
+  json limits = json::object();
+  for (const auto& field : kLimitFields) limits[std::string(field.name) + unit_suffix(field.unit)] = policy.limits.*field.member;
+  return {
+      {"command", printable_list(policy.command)},
+      {"env", printable_list(policy.env)},
+      {"workdir", printable(policy.workdir)},
+      {"rootfs", printable(policy.rootfs)},
+      {"stdin", printable(policy.stdin_file)},
+      {"inputs", inputs},
+      {"output", printable(policy.output)},
+      {"limits", limits},
+      {"stdio_total_bytes", policy.stdio_total_bytes},
+      {"collect", {{"files", policy.collect.files}, {"bytes", policy.collect.bytes}, {"depth", policy.collect.depth}}},
+      {"uid", policy.uid},
+      {"gid", policy.gid},
+      {"masked_paths", policy.masked_paths},
+      {"readonly_paths", policy.readonly_paths},
+      {"filter_proof", policy.filter_proof == FilterProof::dump ? "dump" : "compiled"},
+      {"seccomp", rules_json(policy.seccomp)},
+      {"relaxations", policy.relaxations},
+  };
+}
+
+json make_record(const Policy& policy, const HostFacts& host, const RunFacts& run, const std::vector<Rule>& rules,
+                 const Evidence& evidence, const End& end, const Verdict& verdict) {
+  json outputs = json::array(), refused = json::array();
+  for (const auto& file : run.outputs)
+    outputs.push_back({{"path", printable(file.path)}, {"size", file.size}, {"sha256", file.sha256}});
+  for (const auto& file : run.outputs_refused)
+    refused.push_back({{"path", printable(file.path)}, {"reason", printable(file.reason)}});
+  json record = {
+      {"schema", "benchsand.record/v1"},
+      {"benchsand", {{"version", BENCHSAND_VERSION}}},
+      {"id", run.id},
+      {"created", run.created},
+      {"task", {{"name", policy.task_name}, {"sha256", policy.task_sha256}}},
+      {"profile", {{"name", policy.profile_name}, {"sha256", policy.profile_sha256}}},
+      {"policy", policy_json(policy)},
+      {"notices", printable_list(policy.notices)},
+      {"engine", {{"name", run.delegate.name}, {"delegate", {{"name", run.delegate.name}, {"version", run.delegate.version}, {"sha256", run.delegate.sha256}}}}},
+      {"host", {{"kernel", host.kernel}, {"cgroup", to_text(host.cgroup)}, {"processors", host.processors}}},
+      {"bundle", {{"config_sha256", run.config_sha256}}},
+      {"evidence",
+       {{"established", section_json(rules, evidence, Section::established)},
+        {"spent", section_json(rules, evidence, Section::spent)},
+        {"after", section_json(rules, evidence, Section::after)}}},
+      {"end", end_json(end)},
+      {"verdict", verdict_json(verdict)},
+      {"verification", nullptr},
+      {"outputs", outputs},
+      {"outputs_refused", refused},
+      {"stdout", stream_json(run.stdout_stream)},
+      {"stderr", stream_json(run.stderr_stream)},
+  };
+  record["digest"] = record_digest(record);
+  return record;
+}
+
+std::string canonical_json(const json& value) {
+  // nlohmann::json objects are sorted maps; ASCII keys and integers make its dump the canonical form of RFC 8785.
+  return value.dump(-1, ' ', true);
+}
+
+std::string record_digest(const json& record) {
+  json without = record;
+  without.erase("digest");
+  return sha256_hex(canonical_json(without));
+}
+
+bool digest_matches(const json& record) {
+  return record.is_object() && record.contains("digest") && record["digest"].is_string() &&
+         record["digest"].get<std::string>() == record_digest(record);
+}
+
+}  // namespace benchsand

@@ -1,0 +1,62 @@
+// The record: one JSON document with everything a verdict rests on. Keys are stable (docs/record.md).
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <vector>
+
+#include "oci/policy.h"
+#include "oci/verdict.h"
+
+namespace benchsand {
+
+struct CollectedFile {
+  std::string path;                            // relative to the output
+  std::uint64_t size = 0;
+  std::string sha256;
+};
+
+struct RefusedFile {
+  std::string path;
+  std::string reason;
+};
+
+struct StreamFacts {
+  std::uint64_t bytes = 0;                     // written by the candidate
+  std::uint64_t kept = 0;
+  std::string sha256;                          // of what was kept
+};
+
+struct DelegateFacts {
+  std::string name, version, sha256;
+};
+
+struct RunFacts {
+  std::string id;
+  std::string created;                         // RFC 3339, UTC; an annotation, no duration is taken from it
+  DelegateFacts delegate;
+  std::string config_sha256;
+  std::vector<CollectedFile> outputs;
+  std::vector<RefusedFile> outputs_refused;
+  StreamFacts stdout_stream, stderr_stream;
+};
+
+// `policy` may be null when the run failed before one was decided.
+nlohmann::json make_record(const Policy& policy, const HostFacts& host, const RunFacts& run,
+                           const std::vector<Rule>& rules, const Evidence& evidence, const End& end,
+                           const Verdict& verdict);
+
+// Sorted keys, no spaces, ASCII only, integers only: what the digest is taken over.
+std::string canonical_json(const nlohmann::json& value);
+// SHA-256 of the canonical JSON without the key `digest`.
+std::string record_digest(const nlohmann::json& record);
+// True when the record carries its own digest.
+bool digest_matches(const nlohmann::json& record);
+
+nlohmann::json policy_json(const Policy& policy);
+
+// Any bytes as JSON text: valid UTF-8 stays, other bytes become \xNN, and a backslash before x is doubled.
+std::string printable(const std::string& bytes);
+
+}  // namespace benchsand

@@ -1,0 +1,193 @@
+#include "oci/walls.h"
+
+#include "oci/wall_builder.h"
+
+namespace benchsand {
+
+namespace {
+
+// The kernel keeps memory limits and tmpfs sizes in pages.
+constexpr std::uint64_t kPage = 4096;
+std::uint64_t pages_down(std::uint64_t bytes) { return bytes / kPage * kPage; }
+std::uint64_t pages_up(std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+std::string ids(std::uint32_t id) {
+  const std::string one = std::to_string(id);
+  return one + " " + one + " " + one + " " + one;      // real, effective, saved, file system
+}
+
+void network(const Policy&, const HostFacts&, WallBuilder wall) {
+  wall.at_the_door()
+      .counted("host_namespace")
+      .differs_from("namespace", "network.host_namespace")
+      .equals("links", "lo")
+      .equals("routes", "none")
+      .equals("open_families", "none");
+  wall.at_the_end().equals("links.end", "lo").equals("routes.end", "none");
+  wall.spent()
+      .equals("egress_bytes", std::uint64_t{0})
+      .counted("ipv4_no_route")
+      .counted_or("ipv6_no_route", "no IPv6");
+}
+
+void mounts(const Policy&, const HostFacts&, WallBuilder wall) {
+  wall.at_the_door().equals("differences", "none");
+  wall.at_the_end().equals("differences.end", "none");
+}
+
+void rootfs(const Policy& policy, const HostFacts&, WallBuilder wall) {
+  wall.at_the_door()
+      .named("source_identity")
+      .same_as("identity", "rootfs.source_identity")
+      .equals("writable_mounts", policy.output);
+  wall.at_the_end().equals("writable_mounts.end", policy.output);
+}
+
+void output(const Policy& policy, const HostFacts&, WallBuilder wall) {
+  const std::uint64_t bytes = pages_up(policy.limits.disk_bytes);
+  wall.at_the_door()
+      .named("source_identity")
+      .same_as("identity", "output.source_identity")
+      .equals("bytes", bytes)
+      .equals("inodes", policy.limits.files);
+  wall.at_the_end().equals("bytes.end", bytes).equals("inodes.end", policy.limits.files);
+  wall.spent().at_most("bytes_used", bytes).at_most("inodes_used", policy.limits.files);
+}
+
+void memory(const Policy& policy, const HostFacts& host, WallBuilder wall) {
+  const std::uint64_t limit = pages_down(policy.limits.memory_bytes);
+  // v1 counts memory and swap together (memsw), v2 counts swap alone.
+  const std::uint64_t swap = host.cgroup == CgroupLayout::v2 ? 0 : limit;
+  wall.at_the_door().equals("limit", limit).equals("swap", swap);
+  if (host.cgroup == CgroupLayout::v2) wall.at_the_door().equals("oom_group", std::uint64_t{1});
+  wall.at_the_end().equals("limit.end", limit).equals("swap.end", swap);
+  wall.spent()
+      .at_most_where_counted("peak", limit)
+      .at_most_where_counted("swap_peak", swap)
+      .counted("oom_kills");
+}
+
+void processes(const Policy& policy, const HostFacts&, WallBuilder wall) {
+  wall.at_the_door().equals("limit", policy.limits.processes);
+  wall.at_the_end().equals("limit.end", policy.limits.processes);
+  wall.spent().at_most_where_counted("peak", policy.limits.processes).counted("refused");
+}
+
+void cpu_time(const Policy& policy, const HostFacts&, WallBuilder wall) {
+  const std::string backstop = std::to_string(cpu_backstop_seconds(policy));
+  wall.at_the_door()
+      .equals("cpus_milli", policy.limits.cpus_milli)
+      .equals("backstop", backstop + "/" + backstop)
+      .counted("usage_us");
+  wall.at_the_end().at_least("usage_us.end", "cpu-time.usage_us");
+  wall.spent().difference_of("used_us", "cpu-time.usage_us.end", "cpu-time.usage_us");
+  wall.spent().at_most("overshoot_us", kLatestEnforcementUs);
+}
+
+void wall_time(const Policy&, const HostFacts&, WallBuilder wall) {
+  wall.at_the_door().equals("clock", "CLOCK_MONOTONIC");
+  wall.spent().counted("used_us").at_most("overshoot_us", kLatestEnforcementUs);
+}
+
+void stdio(const Policy&, const HostFacts&, WallBuilder wall) {
+  for (const char* name : {"stdin", "stdout", "stderr"})
+    wall.at_the_door().named(std::string(name) + "_made").same_as(name, std::string("stdio.") + name + "_made");
+  wall.spent().counted("stdout_bytes").counted("stderr_bytes");
+}
+
+void privileges(const Policy& policy, const HostFacts&, WallBuilder wall) {
+  const std::string files = std::to_string(policy.limits.open_files);
+  wall.at_the_door()
+      .equals("uid", ids(policy.uid))
+      .equals("gid", ids(policy.gid))
+      .equals("groups", "none")
+      .equals("capabilities", "none")
+      .equals("no_new_privs", std::uint64_t{1})
+      .equals("descriptors", "0 1 2")
+      .equals("devices", kAllowedDevices)
+      .equals("open_files", files + "/" + files)
+      .equals("core", "0/0");
+}
+
+void syscalls(const Policy& policy, const HostFacts&, WallBuilder wall) {
+  const bool dumped = policy.filter_proof == FilterProof::dump;
+  wall.at_the_door()
+      .equals("mode", std::uint64_t{2})
+      .equals("filters", std::uint64_t{1})
+      .equals("proof", dumped ? "dumped from the process" : "compiled from the policy")
+      .equals("differences", "none")
+      .equals("i386", "killed")
+      .equals("x32", "killed")
+      .equals("unlisted_open", std::uint64_t{0})
+      .counted("refused")
+      .counted("of")
+      .digest("sha256");
+}
+
+void namespaces(const Policy&, const HostFacts&, WallBuilder wall) {
+  for (const char* type : {"mnt", "pid", "ipc", "uts", "cgroup"})
+    wall.at_the_door()
+        .counted(std::string("host_") + type)
+        .differs_from(type, std::string("namespaces.host_") + type);
+}
+
+void teardown(const Policy&, const HostFacts&, WallBuilder wall) {
+  wall.after()
+      .equals("populated", std::uint64_t{0})
+      .equals("processes_left", std::uint64_t{0})
+      .counted_or("processes_killed", kInitDiedFirst)
+      .equals("cgroup", "gone")
+      .equals("mounts", "gone")
+      .equals("run_folder", "gone")
+      .named("init_status")
+      .same_as("delegate_status", "teardown.init_status");
+}
+
+void evidence(const Policy&, const HostFacts&, WallBuilder wall) {
+  wall.at_the_door()
+      .named("cgroup_made")
+      .same_as("cgroup_path", "evidence.cgroup_made")
+      .counted("cgroup_id")
+      .counted("init_start_time")
+      .digest("config_sha256")
+      .digest("delegate_sha256");
+  wall.at_the_end()
+      .same_as("cgroup_id.end", "evidence.cgroup_id")
+      .same_as("init_start_time.end", "evidence.init_start_time")
+      .same_as("config_sha256.end", "evidence.config_sha256");
+}
+
+struct NamedWall {
+  const char* name;
+  void (*rules)(const Policy&, const HostFacts&, WallBuilder);
+};
+
+constexpr NamedWall kWalls[] = {
+    {"network", network},       {"mounts", mounts},         {"rootfs", rootfs},     {"output", output},
+    {"memory", memory},         {"processes", processes},   {"cpu-time", cpu_time}, {"wall-time", wall_time},
+    {"stdio", stdio},           {"privileges", privileges}, {"syscalls", syscalls}, {"namespaces", namespaces},
+    {"teardown", teardown},     {"evidence", evidence},
+};
+
+}  // namespace
+
+const std::vector<std::string>& wall_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> list;
+    for (const auto& wall : kWalls) list.emplace_back(wall.name);
+    return list;
+  }();
+  return names;
+}
+
+std::vector<Rule> wall_rules(const Policy& policy, const HostFacts& host) {
+  std::vector<Rule> rules;
+  for (const auto& wall : kWalls) wall.rules(policy, host, WallBuilder(rules, wall.name));
+  return rules;
+}
+
+std::uint64_t cpu_backstop_seconds(const Policy& policy) {
+  return (policy.limits.cpu_time_us + 999'999) / 1'000'000 + 1;
+}
+
+}  // namespace benchsand

@@ -1,0 +1,171 @@
+#include "shim/delegate.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/mount.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+namespace benchsand {
+
+namespace {
+
+constexpr std::uint64_t kEndWithinUs = 10'000'000;
+
+// What the child needs, laid out before the fork: between fork and exec nothing may allocate.
+struct Child {
+  int go = -1, report = -1;
+  std::array<int, 3> standard{};
+  int binary = -1;
+  int output_mount = -1;
+  const char* output_target = nullptr;
+  char* const* arguments = nullptr;
+  char* const* environment = nullptr;
+};
+
+[[noreturn]] void give_up(const Child& child, const char* step) {
+  const int failed = errno;
+  std::array<char, 256> text{};
+  const std::size_t length = std::min(std::strlen(step), text.size());
+  std::memcpy(text.data(), step, length);
+  std::array<iovec, 2> parts = {{{const_cast<int*>(&failed), sizeof failed}, {text.data(), length}}};
+  const ssize_t ignored = ::writev(child.report, parts.data(), 2);       // the reader sees a closed pipe otherwise
+  static_cast<void>(ignored);
+  ::_exit(127);
+}
+
+void must(const Child& child, const char* step, bool ok) {
+  if (!ok) give_up(child, step);
+}
+
+// A standard descriptor may itself stand at 0, 1 or 2; so first move all three out of the way.
+void set_standard_descriptors(const Child& child) {
+  std::array<int, 3> high{};
+  for (std::size_t i = 0; i < 3; ++i) {
+    high[i] = ::fcntl(child.standard[i], F_DUPFD_CLOEXEC, 10);
+    must(child, "fcntl F_DUPFD", high[i] >= 0);
+  }
+  for (std::size_t i = 0; i < 3; ++i) must(child, "dup2", ::dup2(high[i], static_cast<int>(i)) >= 0);
+}
+
+void reset_signals(const Child& child) {
+  sigset_t none;
+  ::sigemptyset(&none);
+  must(child, "sigprocmask", ::sigprocmask(SIG_SETMASK, &none, nullptr) == 0);
+  for (int signal = 1; signal < 32; ++signal) ::signal(signal, SIG_DFL);  // KILL and STOP refuse, rightly
+}
+
+[[noreturn]] void run_child(const Child& child) {
+  must(child, "prctl PR_SET_PDEATHSIG", ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
+  // benchsand may have died before the line above; then its end of this pipe is closed and nothing arrives.
+  char go = 0;
+  if (::read(child.go, &go, 1) != 1) ::_exit(127);
+  must(child, "setsid", ::setsid() >= 0);
+  must(child, "make mounts private", ::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
+  // The delegate reads /proc/self; in its own pid namespace that needs a proc of its own.
+  must(child, "mount /proc", ::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0);
+  if (child.output_mount >= 0)
+    must(child, "move_mount the output",
+         ::syscall(SYS_move_mount, child.output_mount, "", AT_FDCWD, child.output_target, MOVE_MOUNT_F_EMPTY_PATH) == 0);
+  set_standard_descriptors(child);
+  reset_signals(child);
+  ::umask(022);
+  must(child, "close_range", ::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) == 0);
+  ::syscall(SYS_execveat, child.binary, "", child.arguments, child.environment, AT_EMPTY_PATH);
+  give_up(child, "execveat the delegate");
+}
+
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> list;
+  for (auto& text : strings) list.push_back(text.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+Result<std::pair<pid_t, Fd>> clone_into_namespaces(const Child& child, Fd& go_write, Fd& report_read) {
+  int pidfd = -1;
+  clone_args args{};
+  args.flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_PIDFD;
+  args.pidfd = reinterpret_cast<std::uint64_t>(&pidfd);
+  args.exit_signal = SIGCHLD;
+  const long pid = ::syscall(SYS_clone3, &args, sizeof args);
+  if (pid < 0) return sys_error("clone3", "CLONE_NEWPID|CLONE_NEWNS", errno);
+  if (pid == 0) {
+    ::close(go_write.get());                   // or our own copy would keep the pipe open for ever
+    ::close(report_read.get());
+    run_child(child);
+  }
+  return std::make_pair(static_cast<pid_t>(pid), Fd(pidfd));
+}
+
+// Nothing until exec closed the pipe; otherwise errno and the step that failed.
+Result<void> read_report(const Fd& report) {
+  std::array<char, 300> text{};
+  ssize_t n = 0;
+  do n = ::read(report.get(), text.data(), text.size());
+  while (n < 0 && errno == EINTR);
+  if (n < 0) return sys_error("read", "the delegate's start report", errno);
+  if (n == 0) return {};
+  int failed = 0;
+  if (static_cast<std::size_t>(n) < sizeof failed) return fault("start the delegate: it died before it could say why");
+  std::memcpy(&failed, text.data(), sizeof failed);
+  return sys_error("start the delegate:", std::string(text.data() + sizeof failed, static_cast<std::size_t>(n) - sizeof failed), failed);
+}
+
+}  // namespace
+
+Result<DelegateProcess> DelegateProcess::start(const DelegateBinary& binary, DelegateStart start) {
+  std::vector<std::string> arguments = {binary.facts.name};
+  arguments.insert(arguments.end(), start.arguments.begin(), start.arguments.end());
+  std::vector<std::string> environment = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"};
+  const auto argv = pointers(arguments), envp = pointers(environment);
+  sys::Pipe go = TRY(sys::pipe()), report = TRY(sys::pipe());
+  Child child;
+  child.go = go.read.get();
+  child.report = report.write.get();
+  child.standard = {start.standard_input.get(), start.standard_output.get(), start.standard_error.get()};
+  child.binary = binary.file.get();
+  if (start.output_mount) child.output_mount = start.output_mount->get();
+  child.output_target = start.output_target.c_str();
+  child.arguments = argv.data();
+  child.environment = envp.data();
+
+  auto [pid, pidfd] = TRY(clone_into_namespaces(child, go.write, report.read));
+  DelegateProcess process;
+  process.pidfd_ = std::move(pidfd);
+  report.write.reset();
+  TRY_VOID(sys::write_all(go.write, "g", "the delegate's start pipe"));
+  TRY_VOID(read_report(report.read));
+  return process;
+}
+
+DelegateProcess::~DelegateProcess() {
+  if (ended_ || !pidfd_) return;
+  // The last resort on an error path; the first process of a pid namespace takes all others along.
+  if (sys::pidfd_send_signal(pidfd_, SIGKILL)) static_cast<void>(sys::wait_child(pidfd_, sys::monotonic_us() + kEndWithinUs));
+}
+
+Result<void> DelegateProcess::hold() const { return sys::pidfd_send_signal(pidfd_, SIGSTOP); }
+Result<void> DelegateProcess::release() const { return sys::pidfd_send_signal(pidfd_, SIGCONT); }
+Result<void> DelegateProcess::kill() const { return sys::pidfd_send_signal(pidfd_, SIGKILL); }
+
+Result<std::optional<int>> DelegateProcess::wait(std::uint64_t deadline_us) {
+  const auto status = TRY(sys::wait_child(pidfd_, deadline_us));
+  if (!status) return std::nullopt;
+  ended_ = true;
+  return WIFEXITED(*status) ? WEXITSTATUS(*status) : 128 + WTERMSIG(*status);
+}
+
+}  // namespace benchsand

@@ -1,0 +1,39 @@
+// The door: the candidate's first exec, held by seccomp notify. Everything is final here and nothing of the candidate has
+// run. What the policy promises is read from the kernel now; on any difference the exec is never answered.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "oci/evidence.h"
+#include "oci/policy.h"
+#include "shim/host_cgroup.h"
+#include "shim/host_network.h"
+#include "shim/host_process.h"
+#include "shim/seccomp_notify.h"
+
+namespace benchsand {
+
+struct Door {
+  HostProcess init;
+  Fd pidfd;
+  PinnedNamespaces pinned;
+  Notification held;                           // the exec that waits for an answer
+};
+
+// What benchsand made for this run, to compare with what the process has.
+struct Made {
+  StandardStreams streams;
+  std::string rootfs_identity;
+  std::string output_identity;
+};
+
+// Waits for the first exec. Earlier notifications of the delegate's own (exit_group of a failed init) are let through.
+// nullopt: the listener closed before any exec, so the delegate failed.
+Result<std::optional<Door>> wait_at_door(const SeccompNotify& notify, std::uint64_t deadline_us);
+
+// Reads everything into `evidence`. An error is a fault of the host; a wall that does not stand is not an error but evidence.
+Result<void> observe_at_door(Door& door, const SeccompNotify& notify, const Policy& policy, const Made& made,
+                             RunCgroup& cgroup, Evidence& evidence, std::uint64_t deadline_us);
+
+}  // namespace benchsand

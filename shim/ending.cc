@@ -1,0 +1,49 @@
+#include "shim/ending.h"
+
+#include "oci/walls.h"
+
+namespace benchsand {
+
+namespace {
+
+const std::uint64_t* number_at(const Evidence& evidence, const std::string& key) {
+  const Observation* observation = evidence.find(key);
+  const Value* value = observation ? observation->value() : nullptr;
+  return value ? std::get_if<std::uint64_t>(value) : nullptr;
+}
+
+std::uint64_t beyond(std::uint64_t used, std::uint64_t limit) { return used > limit ? used - limit : 0; }
+
+}  // namespace
+
+void spend(Evidence& evidence, const Watched& watched, const Limits& limits, std::uint64_t stdout_bytes, std::uint64_t stderr_bytes) {
+  evidence.set("wall-time.used_us", watched.wall_used_us, "CLOCK_MONOTONIC");
+  evidence.set("wall-time.overshoot_us", beyond(watched.wall_used_us, limits.wall_time_us), "CLOCK_MONOTONIC");
+  evidence.set("stdio.stdout_bytes", stdout_bytes, "the pipe");
+  evidence.set("stdio.stderr_bytes", stderr_bytes, "the pipe");
+  if (watched.left_behind) evidence.set("teardown.processes_killed", *watched.left_behind, "cgroup.procs");
+  else evidence.set("teardown.processes_killed", std::string(kInitDiedFirst), "cgroup.procs");
+
+  const std::string source = "cpu.stat usage_usec";
+  const auto *first = number_at(evidence, "cpu-time.usage_us"), *last = number_at(evidence, "cpu-time.usage_us.end");
+  if (!first || !last || *last < *first) {
+    const char* why = "usage_usec was not read twice, or went backwards";
+    evidence.missing("cpu-time.used_us", why, source);
+    return evidence.missing("cpu-time.overshoot_us", why, source);
+  }
+  evidence.set("cpu-time.used_us", *last - *first, source);
+  evidence.set("cpu-time.overshoot_us", beyond(*last - *first, limits.cpu_time_us), source);
+}
+
+// A number that is missing here breaks its wall in judge; the cause it would have given no longer matters then.
+EndFacts end_facts(const Evidence& evidence, const Watched& watched, int wait_status) {
+  EndFacts facts;
+  facts.wait_status = wait_status;
+  facts.killed_for = watched.killed_for;
+  facts.wall_used_us = watched.wall_used_us;
+  if (const auto* kills = number_at(evidence, "memory.oom_kills")) facts.oom_kills = *kills;
+  if (const auto* used = number_at(evidence, "cpu-time.used_us")) facts.cpu_used_us = *used;
+  return facts;
+}
+
+}  // namespace benchsand

@@ -1,0 +1,15 @@
+// What the supervisor measured, put beside what the cgroup counted.
+#pragma once
+
+#include "oci/evidence.h"
+#include "oci/verdict.h"
+#include "shim/supervisor.h"
+
+namespace benchsand {
+
+// wall-time, cpu-time, stdio and the processes left behind.
+void spend(Evidence& evidence, const Watched& watched, const Limits& limits, std::uint64_t stdout_bytes, std::uint64_t stderr_bytes);
+
+EndFacts end_facts(const Evidence& evidence, const Watched& watched, int wait_status);
+
+}  // namespace benchsand

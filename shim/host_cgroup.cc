@@ -1,0 +1,213 @@
+#include "shim/host_cgroup.h"
+
+#include <fcntl.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "oci/mountinfo.h"
+
+namespace benchsand {
+
+bool is_run_id(const std::string& text) {
+  return text.size() == 25 && text[0] == 'r' && text.find_first_not_of("0123456789abcdef", 1) == std::string::npos;
+}
+
+namespace {
+
+constexpr std::uint64_t kEmptyWithinUs = 10'000'000;
+
+// A v1 mount names its controllers among the super block's options, beside flags like "rw" and "xattr".
+std::set<std::string> v1_controllers(const MountEntry& mount) {
+  static const std::set<std::string> known = {"memory",  "pids",    "cpu",        "cpuacct",  "cpuset", "devices",   "freezer",
+                                              "blkio",   "hugetlb", "perf_event", "net_cls",  "net_prio", "rdma",    "misc"};
+  std::set<std::string> found;
+  for (const auto& option : mount.super_options)
+    if (known.contains(option) || option.starts_with("name=")) found.insert(option);
+  return found;
+}
+
+std::set<std::string> words(const std::string& text) {
+  std::set<std::string> found;
+  std::string word;
+  for (const char c : text) {
+    if (c != ' ' && c != '\n') {
+      word += c;
+      continue;
+    }
+    if (!word.empty()) found.insert(word);
+    word.clear();
+  }
+  return found;
+}
+
+Result<Hierarchy> open_hierarchy(const MountEntry& mount) {
+  Hierarchy hierarchy;
+  hierarchy.unified = mount.type == "cgroup2";
+  hierarchy.mount = mount.target;
+  hierarchy.root = TRY(sys::open_directory(sys::kHere, mount.target));
+  hierarchy.controllers = hierarchy.unified
+                              ? words(TRY(sys::read_file(hierarchy.root.get(), "cgroup.controllers")))
+                              : v1_controllers(mount);
+  return hierarchy;
+}
+
+std::string missing_controllers(const CgroupHost& host) {
+  std::string missing;
+  for (const char* controller : {"memory", "pids", "cpu"})
+    if (!host.with(controller)) missing += std::string(missing.empty() ? "" : ", ") + controller;
+  return missing;
+}
+
+// Both levels; another run may remove the empty prefix between our two calls, so try again a few times.
+Result<Fd> make_outer(const Hierarchy& hierarchy, const std::string& id) {
+  const std::string path = std::string(kCgroupPrefix) + "/" + id;
+  for (int attempt = 0;; ++attempt) {
+    const auto prefix = sys::mkdirat(hierarchy.root.get(), kCgroupPrefix, 0755);
+    if (!prefix && prefix.error().error_number != EEXIST) return std::unexpected(prefix.error());
+    const auto outer = sys::mkdirat(hierarchy.root.get(), path, 0755);
+    if (outer) break;
+    if (outer.error().error_number != ENOENT || attempt == 100) return std::unexpected(outer.error());
+  }
+  return sys::open_directory(hierarchy.root.get(), path);
+}
+
+// v2: a controller's files exist in a cgroup only when every ancestor hands the controller down.
+Result<void> hand_down_controllers(const Hierarchy& hierarchy, const Fd& outer) {
+  const Fd prefix = TRY(sys::open_directory(hierarchy.root.get(), kCgroupPrefix));
+  for (const int dir : {hierarchy.root.get(), prefix.get(), outer.get()}) {
+    const auto enabled = words(TRY(sys::read_file(dir, "cgroup.subtree_control")));
+    for (const char* controller : {"memory", "pids", "cpu"})
+      if (!enabled.contains(controller))
+        TRY_VOID(sys::write_file(dir, "cgroup.subtree_control", std::string("+") + controller));
+  }
+  return {};
+}
+
+Result<bool> is_populated(int dir, const std::string& source) {
+  const auto text = TRY(sys::read_file(dir, "cgroup.events"));
+  return TRY(parse_keyed(text, source, {"populated"})).at("populated") != 0;
+}
+
+// cgroup.events notifies by POLLPRI when `populated` changes.
+Result<void> wait_until_empty(const Fd& outer, const std::string& where, std::uint64_t deadline_us) {
+  const Fd events = TRY(sys::openat(outer.get(), "cgroup.events", O_RDONLY));
+  for (;;) {
+    const auto text = TRY(sys::reread(events, where));
+    if (TRY(parse_keyed(text, where, {"populated"})).at("populated") == 0) return {};
+    if (sys::monotonic_us() >= deadline_us) return fault("wait for " + where + " populated 0: still populated");
+    TRY(sys::poll_one(events, POLLPRI, std::min(deadline_us, sys::monotonic_us() + 20'000)));
+  }
+}
+
+// Cgroups cannot be removed while they have children; files in them go by themselves.
+Result<void> remove_below(int dir, const std::string& name) {
+  const auto inside = sys::open_directory(dir, name);
+  if (!inside) return inside.error().error_number == ENOENT ? Result<void>() : std::unexpected(inside.error());
+  for (const auto& entry : TRY(sys::list_directory(inside->get(), ".")))
+    if (S_ISDIR(TRY(sys::fstatat(inside->get(), entry, AT_SYMLINK_NOFOLLOW)).st_mode))
+      TRY_VOID(remove_below(inside->get(), entry));
+  return sys::unlinkat(dir, name, AT_REMOVEDIR);
+}
+
+// EBUSY right after the last process died is the kernel finishing its exit; it passes within milliseconds.
+Result<void> remove_with_patience(int dir, const std::string& name) {
+  const std::uint64_t deadline = sys::monotonic_us() + kEmptyWithinUs;
+  for (;;) {
+    auto removed = remove_below(dir, name);
+    if (removed || removed.error().error_number != EBUSY || sys::monotonic_us() >= deadline) return removed;
+    const timespec pause = {0, 200'000};
+    ::nanosleep(&pause, nullptr);
+  }
+}
+
+}  // namespace
+
+Result<CgroupHost> CgroupHost::find() {
+  const auto mounts = TRY(parse_mountinfo(TRY(sys::read_file(sys::kHere, "/proc/self/mountinfo")), "/proc/self/mountinfo"));
+  CgroupHost host;
+  std::set<std::string> devices;
+  bool have_unified = false;
+  for (const auto& mount : mounts) {
+    if (mount.type != "cgroup" && mount.type != "cgroup2") continue;
+    if (mount.root != "/" || !devices.insert(mount.device).second) continue;     // a part, or the same one again
+    host.hierarchies_.push_back(TRY(open_hierarchy(mount)));
+    if (!host.hierarchies_.back().unified) continue;
+    host.unified_ = host.hierarchies_.size() - 1;
+    have_unified = true;
+  }
+  if (!have_unified)
+    return fault("find a cgroup2 hierarchy in /proc/self/mountinfo: none is mounted; benchsand needs cgroup.kill and "
+                 "cgroup.events: mount it (mount -t cgroup2 none /sys/fs/cgroup/unified) or boot with cgroup v2");
+  host.layout_ = host.hierarchies_.size() == 1 ? CgroupLayout::v2 : CgroupLayout::hybrid;
+  if (const std::string missing = missing_controllers(host); !missing.empty())
+    return fault("find cgroup controllers: this host has no " + missing +
+                 "; enable them (kernel command line cgroup_enable=memory, or a full cgroup mount in this container)");
+  return host;
+}
+
+const Hierarchy* CgroupHost::with(const std::string& controller) const {
+  // v1 first: on a hybrid host a controller that stands in both lists is bound to v1.
+  for (const bool unified : {false, true})
+    for (const auto& hierarchy : hierarchies_)
+      if (hierarchy.unified == unified && hierarchy.controllers.contains(controller)) return &hierarchy;
+  return nullptr;
+}
+
+Result<std::vector<std::string>> CgroupHost::run_ids() const {
+  std::set<std::string> ids;
+  for (const auto& hierarchy : hierarchies_) {
+    if (!TRY(sys::exists(hierarchy.root.get(), kCgroupPrefix))) continue;
+    for (const auto& entry : TRY(sys::list_directory(hierarchy.root.get(), kCgroupPrefix)))
+      if (is_run_id(entry)) ids.insert(entry);
+  }
+  return std::vector<std::string>(ids.begin(), ids.end());
+}
+
+Result<void> remove_run_cgroups(const CgroupHost& host, const std::string& id) {
+  if (!is_run_id(id)) return fault("remove the cgroup of run '" + id + "': not a run id");
+  const std::string path = std::string(kCgroupPrefix) + "/" + id;
+  const Hierarchy& unified = host.unified();
+  if (TRY(sys::exists(unified.root.get(), path))) {
+    const Fd outer = TRY(sys::open_directory(unified.root.get(), path));
+    const std::string where = unified.mount + "/" + path + "/cgroup.events";
+    if (TRY(is_populated(outer.get(), where))) TRY_VOID(sys::write_file(outer.get(), "cgroup.kill", "1"));
+    TRY_VOID(wait_until_empty(outer, where, sys::monotonic_us() + kEmptyWithinUs));
+  }
+  for (const auto& hierarchy : host.hierarchies()) {
+    TRY_VOID(remove_with_patience(hierarchy.root.get(), path));
+    // The prefix stays while other runs are in it.
+    const auto prefix = sys::unlinkat(hierarchy.root.get(), kCgroupPrefix, AT_REMOVEDIR);
+    if (!prefix && prefix.error().error_number != ENOTEMPTY && prefix.error().error_number != EBUSY &&
+        prefix.error().error_number != ENOENT)
+      return prefix;
+  }
+  return {};
+}
+
+Result<RunCgroup> RunCgroup::create(const CgroupHost& host, const std::string& id) {
+  if (!is_run_id(id)) return fault("create the cgroup of run '" + id + "': not a run id");
+  RunCgroup cgroup;
+  cgroup.layout_ = host.layout();
+  cgroup.id_ = id;
+  for (const auto& hierarchy : host.hierarchies()) {
+    auto outer = make_outer(hierarchy, id);
+    if (!outer)
+      return fault(outer.error().message + " below " + hierarchy.mount +
+                   "; benchsand needs a writable cgroup file system (in a container: --privileged, or run it on the host)");
+    if (hierarchy.unified && host.layout() == CgroupLayout::v2) TRY_VOID(hand_down_controllers(hierarchy, *outer));
+    cgroup.places_.push_back({&hierarchy, std::move(*outer), Fd()});
+  }
+  return cgroup;
+}
+
+Result<void> RunCgroup::kill() const { return sys::write_file(unified().outer.get(), "cgroup.kill", "1"); }
+
+Result<void> RunCgroup::wait_empty(std::uint64_t deadline_us) const {
+  return wait_until_empty(unified().outer, name(unified(), "cgroup.events"), deadline_us);
+}
+
+std::string RunCgroup::leaf_path() const { return std::string("/") + kCgroupPrefix + "/" + id_ + "/" + kCgroupLeaf; }
+
+}  // namespace benchsand

@@ -1,0 +1,172 @@
+// What the run's cgroup says: which kernel file is the authority for which observation, on v1 and v2.
+#include <fcntl.h>
+
+#include <cerrno>
+
+#include "oci/walls.h"
+#include "shim/host_cgroup.h"
+
+namespace benchsand {
+
+const RunCgroup::Place* RunCgroup::place(const std::string& controller) const {
+  for (const bool on_v2 : {false, true})
+    for (const auto& candidate : places_)
+      if (candidate.hierarchy->unified == on_v2 && candidate.hierarchy->controllers.contains(controller)) return &candidate;
+  return nullptr;
+}
+
+const RunCgroup::Place& RunCgroup::unified() const {
+  for (const auto& candidate : places_)
+    if (candidate.hierarchy->unified) return candidate;
+  return places_.front();                      // CgroupHost::find refuses a host without one
+}
+
+std::string RunCgroup::name(const Place& place, const std::string& file) const {
+  return place.hierarchy->mount + (place.leaf ? leaf_path() : leaf_path().substr(0, leaf_path().rfind('/'))) + "/" + file;
+}
+
+Result<std::string> RunCgroup::read(const Place& place, const std::string& file) const {
+  if (!place.leaf) return fault("read " + file + ": the leaf cgroup is not open");
+  return sys::read_file(place.leaf.get(), file);
+}
+
+bool RunCgroup::has_swap_file() const {
+  const auto found = sys::exists(unified().outer.get(), "memory.swap.max");
+  return found && *found;
+}
+
+Result<void> RunCgroup::open_leaf(const std::string& text, const std::string& source, Evidence& evidence) {
+  evidence.set("evidence.cgroup_made", leaf_path(), "mkdir");
+  std::string paths;                           // the distinct ones; one when all is as asked
+  for (const auto& membership : TRY(parse_cgroup_membership(text, source)))
+    if (paths.find(membership.path) == std::string::npos) paths += (paths.empty() ? "" : " ") + membership.path;
+  evidence.set("evidence.cgroup_path", paths, source);
+  for (auto& candidate : places_) candidate.leaf = TRY(sys::open_directory(candidate.outer.get(), kCgroupLeaf));
+  cpu_stat_ = TRY(sys::openat(unified().leaf.get(), "cpu.stat", O_RDONLY));
+  return {};
+}
+
+Result<std::uint64_t> RunCgroup::cpu_usage_us() const {
+  const std::string source = name(unified(), "cpu.stat");
+  return TRY(parse_keyed(TRY(sys::reread(cpu_stat_, source)), source, {"usage_usec"})).at("usage_usec");
+}
+
+Result<std::uint64_t> RunCgroup::processes() const {
+  const std::string text = TRY(read(unified(), "cgroup.procs"));
+  return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+void RunCgroup::take_counter(Evidence& evidence, const std::string& key, const std::string& controller,
+                             const std::string& file, bool optional) const {
+  const Place* from = place(controller);
+  if (!from) return evidence.missing(key, "no " + controller + " controller", file);
+  const auto text = read(*from, file);
+  const std::string source = name(*from, file);
+  if (!text && optional && text.error().error_number == ENOENT)
+    return evidence.set(key, std::string(kNotInThisKernel), source);
+  if (!text) return evidence.missing(key, text.error().message, source);
+  evidence.take(key, parse_counter(*text, source), source);
+}
+
+void RunCgroup::take_limit(Evidence& evidence, const std::string& key, const std::string& controller,
+                           const std::string& file) const {
+  const Place* from = place(controller);
+  if (!from) return evidence.missing(key, "no " + controller + " controller", file);
+  const std::string source = name(*from, file);
+  const auto text = read(*from, file);
+  if (!text) return evidence.missing(key, text.error().message, source);
+  const auto limit = parse_limit(*text, source);
+  if (!limit) return evidence.missing(key, limit.error().message, source);
+  evidence.set(key, *limit ? Value(**limit) : Value(std::string("max")), source);
+}
+
+void RunCgroup::take_keyed(Evidence& evidence, const std::string& key, const std::string& controller,
+                           const std::string& file, const std::string& counter) const {
+  const Place* from = place(controller);
+  if (!from) return evidence.missing(key, "no " + controller + " controller", file);
+  const std::string source = name(*from, file);
+  const auto text = read(*from, file);
+  if (!text) return evidence.missing(key, text.error().message, source);
+  const auto counters = parse_keyed(*text, source, {counter});
+  if (!counters) return evidence.missing(key, counters.error().message, source);
+  evidence.set(key, counters->at(counter), source + " " + counter);
+}
+
+namespace {
+
+// Thousandths of a processor; text when there is no quota.
+Value cpus_of(const std::optional<std::uint64_t>& quota, std::uint64_t period) {
+  if (!quota || period == 0) return std::string("max");
+  return *quota * 1000 / period;
+}
+
+}  // namespace
+
+void RunCgroup::observe_v2_limits(Evidence& evidence, const std::string& suffix) const {
+  take_limit(evidence, "memory.limit" + suffix, "memory", "memory.max");
+  take_limit(evidence, "memory.swap" + suffix, "memory", "memory.swap.max");
+  if (!suffix.empty()) return;
+  take_counter(evidence, "memory.oom_group", "memory", "memory.oom.group", false);
+  const std::string source = name(unified(), "cpu.max");
+  const auto text = read(unified(), "cpu.max");
+  const auto quota = text ? parse_cpu_max(*text, source) : Result<CpuMax>(std::unexpected(text.error()));
+  if (quota) evidence.set("cpu-time.cpus_milli", cpus_of(quota->quota_us, quota->period_us), source);
+  else evidence.missing("cpu-time.cpus_milli", quota.error().message, source);
+}
+
+void RunCgroup::observe_v1_limits(Evidence& evidence, const std::string& suffix) const {
+  take_counter(evidence, "memory.limit" + suffix, "memory", "memory.limit_in_bytes", false);
+  take_counter(evidence, "memory.swap" + suffix, "memory", "memory.memsw.limit_in_bytes", false);
+  const Place* cpu = place("cpu");
+  if (!suffix.empty() || !cpu) return;
+  const std::string source = name(*cpu, "cpu.cfs_quota_us");
+  const auto observe = [&]() -> Result<Value> {
+    const auto quota = TRY(parse_cfs_quota(TRY(read(*cpu, "cpu.cfs_quota_us")), source));
+    const auto period = TRY(parse_counter(TRY(read(*cpu, "cpu.cfs_period_us")), name(*cpu, "cpu.cfs_period_us")));
+    return cpus_of(quota, period);
+  };
+  evidence.take("cpu-time.cpus_milli", observe(), source);
+}
+
+void RunCgroup::observe_limits(Evidence& evidence, const std::string& suffix) const {
+  if (layout_ == CgroupLayout::v2) observe_v2_limits(evidence, suffix);
+  else observe_v1_limits(evidence, suffix);
+  take_limit(evidence, "processes.limit" + suffix, "pids", "pids.max");
+  const auto usage = cpu_usage_us();
+  evidence.take("cpu-time.usage_us" + suffix, usage, name(unified(), "cpu.stat") + " usage_usec");
+  const auto identity = sys::fstat(unified().leaf, name(unified(), ""));
+  if (identity) evidence.set("evidence.cgroup_id" + suffix, static_cast<std::uint64_t>(identity->st_ino), name(unified(), ""));
+  else evidence.missing("evidence.cgroup_id" + suffix, identity.error().message, name(unified(), ""));
+}
+
+void RunCgroup::observe_spent(Evidence& evidence) const {
+  if (layout_ == CgroupLayout::v2) {
+    take_counter(evidence, "memory.peak", "memory", "memory.peak", true);
+    take_counter(evidence, "memory.swap_peak", "memory", "memory.swap.peak", true);
+    take_keyed(evidence, "memory.oom_kills", "memory", "memory.events", "oom_kill");
+  } else {
+    take_counter(evidence, "memory.peak", "memory", "memory.max_usage_in_bytes", false);
+    take_counter(evidence, "memory.swap_peak", "memory", "memory.memsw.max_usage_in_bytes", false);
+    take_keyed(evidence, "memory.oom_kills", "memory", "memory.oom_control", "oom_kill");
+  }
+  take_counter(evidence, "processes.peak", "pids", "pids.peak", true);
+  take_keyed(evidence, "processes.refused", "pids", "pids.events", "max");
+}
+
+void RunCgroup::observe_empty(Evidence& evidence) const {
+  const std::string source = name(unified(), "cgroup.events");
+  const auto text = read(unified(), "cgroup.events");
+  const auto events = text ? parse_keyed(*text, source, {"populated"}) : Result<KeyedCounters>(std::unexpected(text.error()));
+  if (events) evidence.set("teardown.populated", events->at("populated"), source);
+  else evidence.missing("teardown.populated", events.error().message, source);
+
+  std::uint64_t left = 0;
+  for (const auto& candidate : places_) {
+    const auto members = read(candidate, "cgroup.procs");
+    if (!members) return evidence.missing("teardown.processes_left", members.error().message, name(candidate, "cgroup.procs"));
+    left += static_cast<std::uint64_t>(std::count(members->begin(), members->end(), '\n'));
+  }
+  evidence.set("teardown.processes_left", left, "cgroup.procs of every hierarchy");
+}
+
+}  // namespace benchsand

@@ -1,0 +1,214 @@
+#include "shim/host_process.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "oci/kernel_files.h"
+#include "oci/mountinfo.h"
+#include "shim/output_fs.h"
+
+namespace benchsand {
+
+namespace {
+
+std::string joined(const std::vector<std::uint64_t>& numbers) {
+  std::string text;
+  for (const auto number : numbers) text += (text.empty() ? "" : " ") + std::to_string(number);
+  return text;
+}
+
+// "none", or the sets that are not empty.
+std::string capabilities(const ProcessStatus& status) {
+  const std::pair<const char*, std::uint64_t> sets[] = {{"inheritable", status.cap_inheritable},
+                                                        {"permitted", status.cap_permitted},
+                                                        {"effective", status.cap_effective},
+                                                        {"bounding", status.cap_bounding},
+                                                        {"ambient", status.cap_ambient}};
+  std::string text;
+  for (const auto& [name, bits] : sets)
+    if (bits != 0) text += (text.empty() ? "" : " ") + std::string(name) + "=" + std::to_string(bits);
+  return text.empty() ? "none" : text;
+}
+
+void observe_rlimits(const HostProcess& process, Evidence& evidence) {
+  const std::string source = process.name("limits");
+  const auto text = process.read("limits");
+  const auto limits = text ? parse_process_limits(*text, source)
+                           : Result<std::map<std::string, RLimit>>(std::unexpected(text.error()));
+  const std::pair<const char*, const char*> wanted[] = {{"privileges.open_files", "Max open files"},
+                                                        {"privileges.core", "Max core file size"},
+                                                        {"cpu-time.backstop", "Max cpu time"}};
+  for (const auto& [key, row] : wanted) {
+    if (!limits) {
+      evidence.missing(key, limits.error().message, source);
+      continue;
+    }
+    const auto found = limits->find(row);
+    if (found == limits->end()) evidence.missing(key, std::string("no row '") + row + "'", source);
+    else evidence.set(key, found->second.soft + "/" + found->second.hard, source + " " + row);
+  }
+}
+
+// O_PATH below the process's root; a symlink planted in a rootfs must not lead the host anywhere.
+Result<Fd> open_inside(const HostProcess& process, const std::string& absolute) {
+  const Fd root = TRY(sys::openat(process.dir().get(), "root", O_PATH | O_DIRECTORY));
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  const long fd = ::syscall(SYS_openat2, root.get(), absolute.c_str(), &how, sizeof how);
+  if (fd < 0) return sys_error("openat2", process.name("root") + absolute, errno);
+  return Fd(static_cast<int>(fd));
+}
+
+Result<std::string> identity_inside(const HostProcess& process, const std::string& absolute) {
+  const Fd fd = TRY(open_inside(process, absolute));
+  return identity_of(TRY(sys::fstat(fd, absolute)));
+}
+
+// Every device node below /dev, at any depth: "null 1:3, zero 1:5".
+Result<std::string> list_devices(int dir, const std::string& prefix, int depth) {
+  if (depth > 4) return fault("list /dev of the container: deeper than expected");
+  std::string found;
+  for (const auto& name : TRY(sys::list_directory(dir, "."))) {
+    const auto facts = TRY(sys::fstatat(dir, name, AT_SYMLINK_NOFOLLOW));
+    std::string entry;
+    if (S_ISDIR(facts.st_mode)) {
+      const Fd inside = TRY(sys::open_directory(dir, name));
+      entry = TRY(list_devices(inside.get(), prefix + name + "/", depth + 1));
+    } else if (S_ISBLK(facts.st_mode) || S_ISCHR(facts.st_mode)) {
+      entry = prefix + name + (S_ISBLK(facts.st_mode) ? " block " : " ") + std::to_string(major(facts.st_rdev)) + ":" +
+              std::to_string(minor(facts.st_rdev));
+    }
+    if (!entry.empty()) found += (found.empty() ? "" : ", ") + entry;
+  }
+  return found;
+}
+
+Result<std::string> devices_of(const HostProcess& process) {
+  const Fd path = TRY(open_inside(process, "/dev"));
+  const Fd dir = TRY(sys::open_directory(path.get(), "."));
+  return list_devices(dir.get(), "", 0);
+}
+
+// The descriptors that the candidate's first program will have: those that do not close on exec.
+Result<std::string> surviving_descriptors(const HostProcess& process) {
+  std::vector<std::uint64_t> open;
+  const Fd fds = TRY(sys::open_directory(process.dir().get(), "fdinfo"));
+  for (const auto& name : TRY(sys::list_directory(fds.get(), "."))) {
+    const std::string source = process.name("fdinfo/" + name);
+    const auto flags = TRY(parse_fd_flags(TRY(sys::read_file(fds.get(), name)), source));
+    if ((flags & O_CLOEXEC) == 0) open.push_back(TRY(parse_counter(name + "\n", source)));
+  }
+  std::sort(open.begin(), open.end());
+  return joined(open);
+}
+
+}  // namespace
+
+Result<HostProcess> HostProcess::open(pid_t pid) {
+  HostProcess process;
+  process.pid_ = pid;
+  process.dir_ = TRY(sys::open_directory(sys::kHere, "/proc/" + std::to_string(pid)));
+  return process;
+}
+
+std::string HostProcess::name(const std::string& file) const { return "/proc/" + std::to_string(pid_) + "/" + file; }
+Result<std::string> HostProcess::read(const std::string& file) const { return sys::read_file(dir_.get(), file); }
+
+Result<Fd> HostProcess::open_namespace(const std::string& type) const {
+  return sys::openat(dir_.get(), "ns/" + type, O_RDONLY);
+}
+
+bool HostProcess::has_thread(pid_t task) const {
+  const auto found = sys::exists(dir_.get(), "task/" + std::to_string(task));
+  return found && *found;
+}
+
+void observe_privileges(const HostProcess& process, Evidence& evidence) {
+  const std::string source = process.name("status");
+  const auto text = process.read("status");
+  const auto status = text ? parse_process_status(*text, source) : Result<ProcessStatus>(std::unexpected(text.error()));
+  if (!status) {
+    for (const char* key : {"privileges.uid", "privileges.gid", "privileges.groups", "privileges.capabilities",
+                            "privileges.no_new_privs", "syscalls.mode", "syscalls.filters"})
+      evidence.missing(key, status.error().message, source);
+  } else {
+    evidence.set("privileges.uid", joined(status->uid), source + " Uid");
+    evidence.set("privileges.gid", joined(status->gid), source + " Gid");
+    evidence.set("privileges.groups", status->groups.empty() ? "none" : joined(status->groups), source + " Groups");
+    evidence.set("privileges.capabilities", capabilities(*status), source + " Cap*");
+    evidence.set("privileges.no_new_privs", status->no_new_privs, source + " NoNewPrivs");
+    evidence.set("syscalls.mode", status->seccomp_mode, source + " Seccomp");
+    evidence.set("syscalls.filters", status->seccomp_filters, source + " Seccomp_filters");
+  }
+  observe_rlimits(process, evidence);
+}
+
+void observe_descriptors(const HostProcess& process, const StandardStreams& made, Evidence& evidence) {
+  const std::pair<const char*, std::string> streams[] = {{"stdin", made.input}, {"stdout", made.output}, {"stderr", made.error}};
+  int number = 0;
+  for (const auto& [name, expected] : streams) {
+    const std::string file = "fd/" + std::to_string(number++);
+    evidence.set(std::string("stdio.") + name + "_made", expected, "/proc/self/fd");
+    evidence.take(std::string("stdio.") + name, sys::readlinkat(process.dir().get(), file), process.name(file));
+  }
+  evidence.take("privileges.descriptors", surviving_descriptors(process), process.name("fdinfo"));
+}
+
+void observe_namespaces(const HostProcess& process, Evidence& evidence) {
+  for (const char* type : {"mnt", "pid", "ipc", "uts", "cgroup", "net"}) {
+    const bool net = std::string(type) == "net";
+    const std::string file = std::string("ns/") + type;
+    const auto inode = [&](int dir, const std::string& source) -> Result<std::uint64_t> {
+      return parse_namespace_link(TRY(sys::readlinkat(dir, source)), type, source);
+    };
+    evidence.take(net ? "network.namespace" : std::string("namespaces.") + type, inode(process.dir().get(), file),
+                  process.name(file));
+    evidence.take(net ? "network.host_namespace" : std::string("namespaces.host_") + type,
+                  inode(sys::kHere, "/proc/self/" + file), "/proc/self/" + file);
+  }
+}
+
+void observe_places(const HostProcess& process, const Policy& policy, const std::string& rootfs_identity,
+                    const std::string& output_identity, Evidence& evidence) {
+  evidence.set("rootfs.source_identity", rootfs_identity, "fstat of " + policy.rootfs);
+  evidence.take("rootfs.identity", identity_inside(process, "/"), process.name("root"));
+  evidence.set("output.source_identity", output_identity, "fstat of the mount that benchsand made");
+  evidence.take("output.identity", identity_inside(process, policy.output), process.name("root") + policy.output);
+  evidence.take("privileges.devices", devices_of(process), process.name("root/dev"));
+}
+
+void observe_start_time(const HostProcess& process, const std::string& suffix, Evidence& evidence) {
+  const std::string source = process.name("stat");
+  const auto observe = [&]() -> Result<std::uint64_t> {
+    return TRY(parse_process_stat(TRY(process.read("stat")), source)).start_time;
+  };
+  evidence.take("evidence.init_start_time" + suffix, observe(), source + " field 22");
+}
+
+void observe_mounts(const Result<std::string>& mountinfo, const std::string& source, const Policy& policy,
+                    const std::string& suffix, Evidence& evidence) {
+  const auto table = mountinfo ? parse_mountinfo(*mountinfo, source)
+                               : Result<std::vector<MountEntry>>(std::unexpected(mountinfo.error()));
+  if (!table) {
+    evidence.missing("mounts.differences" + suffix, table.error().message, source);
+    evidence.missing("rootfs.writable_mounts" + suffix, table.error().message, source);
+    return;
+  }
+  std::string differences;
+  for (const auto& difference : mount_differences(*table, granted_mounts(policy)))
+    differences += (differences.empty() ? "" : "; ") + difference;
+  evidence.set("mounts.differences" + suffix, differences.empty() ? "none" : differences, source);
+  std::string writable;
+  for (const auto& mount : *table)
+    if (!mount.options.contains("ro")) writable += (writable.empty() ? "" : " ") + mount.target;
+  evidence.set("rootfs.writable_mounts" + suffix, writable, source);
+}
+
+}  // namespace benchsand

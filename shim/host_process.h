@@ -1,0 +1,45 @@
+// What the host sees of one process through /proc/PID. The directory is held open, so that every read is of the same
+// process, whatever happens to its number.
+#pragma once
+
+#include <string>
+
+#include "oci/evidence.h"
+#include "oci/policy.h"
+#include "shim/sys.h"
+
+namespace benchsand {
+
+class HostProcess {
+ public:
+  static Result<HostProcess> open(pid_t pid);
+
+  pid_t pid() const { return pid_; }
+  const Fd& dir() const { return dir_; }
+  Result<std::string> read(const std::string& file) const;
+  std::string name(const std::string& file) const;             // "/proc/123/status"
+  Result<Fd> open_namespace(const std::string& type) const;
+  bool has_thread(pid_t task) const;
+
+ private:
+  pid_t pid_ = 0;
+  Fd dir_;
+};
+
+// Which pipes and files benchsand handed out as 0, 1 and 2, by their links ("pipe:[123]").
+struct StandardStreams {
+  std::string input, output, error;
+};
+
+void observe_privileges(const HostProcess& process, Evidence& evidence);           // privileges, syscalls.mode, backstop
+void observe_descriptors(const HostProcess& process, const StandardStreams& made, Evidence& evidence);
+void observe_namespaces(const HostProcess& process, Evidence& evidence);           // and network.namespace
+void observe_places(const HostProcess& process, const Policy& policy, const std::string& rootfs_identity,
+                    const std::string& output_identity, Evidence& evidence);       // rootfs, output, devices
+void observe_start_time(const HostProcess& process, const std::string& suffix, Evidence& evidence);
+
+// The mount table text, from wherever it was read.
+void observe_mounts(const Result<std::string>& mountinfo, const std::string& source, const Policy& policy,
+                    const std::string& suffix, Evidence& evidence);
+
+}  // namespace benchsand

@@ -1,0 +1,97 @@
+#include "shim/load.h"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <map>
+#include <system_error>
+
+#include "oci/sha256.h"
+#include "shim/builtin_profiles.h"
+#include "shim/run_folder.h"
+#include "shim/seccomp_notify.h"
+
+namespace benchsand {
+
+namespace {
+
+constexpr const char* kProfileDirectory = "/etc/benchsand/profiles/";
+
+std::string builtin_names() {
+  std::string names;
+  for (const auto& name : builtin_profile_names()) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+// A caller's input that cannot be read is the caller's error.
+Result<std::string> read_input(const std::string& what, const std::string& path) {
+  auto text = sys::read_file(sys::kHere, path);
+  if (!text) return usage("read the " + what + ": " + text.error().message);
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> builtin_profile_names() {
+  std::vector<std::string> names;
+  for (const auto& profile : kBuiltinProfiles) names.emplace_back(profile.name);
+  return names;
+}
+
+Result<ProfileText> find_profile(const std::string& name) {
+  if (name.find('/') != std::string::npos) return ProfileText{TRY(read_input("profile", name)), name};
+  const std::string path = kProfileDirectory + name + ".yaml";
+  auto text = sys::read_file(sys::kHere, path);
+  if (text) return ProfileText{*text, path};
+  if (text.error().error_number != ENOENT) return std::unexpected(text.error());
+  for (const auto& profile : kBuiltinProfiles)
+    if (name == profile.name) return ProfileText{std::string(profile.text), "profile " + name};
+  return usage("find the profile '" + name + "': not in " + kProfileDirectory + ", and the built-in ones are " + builtin_names());
+}
+
+Result<Policy> load_policy(const TaskRequest& request, const HostFacts& host) {
+  const std::string text = TRY(read_input("task", request.task_path));
+  auto task = TRY(parse_task_spec(text, request.task_path));
+  for (const auto& setting : request.settings) TRY_VOID(apply_setting(task, setting));
+  // A task is not trusted to bring its own rules: it names a profile of this house, only the operator may give a path.
+  if (task.profile && task.profile->find('/') != std::string::npos)
+    return usage(request.task_path + ": profile '" + *task.profile + "' is a path; a task can only name a profile (use --profile for a file)");
+  const auto profile_text = TRY(find_profile(request.profile ? *request.profile : task.profile ? *task.profile : "strict"));
+  const auto profile = TRY(parse_profile(profile_text.text, profile_text.name));
+
+  std::error_code failed;
+  const auto path = std::filesystem::canonical(request.task_path, failed);
+  if (failed) return usage("find the task " + request.task_path + ": " + failed.message());
+  return decide(task, {sha256_hex(text), path.parent_path().string()}, profile, sha256_hex(profile_text.text), host);
+}
+
+HostFacts host_facts(CgroupLayout layout, const DelegateFacts& delegate) {
+  utsname names{};
+  ::uname(&names);
+  const long processors = ::sysconf(_SC_NPROCESSORS_ONLN);
+  return {layout, names.release, delegate.name, delegate.version, processors > 0 ? static_cast<std::uint64_t>(processors) : 1};
+}
+
+Result<Host> require_host(const std::string& engine) {
+  if (::geteuid() != 0) return fault("start a run: benchsand must be root to make cgroups and to look at them; use sudo");
+  std::string missing;
+  const auto note = [&](const std::string& message) { missing += (missing.empty() ? "" : "\n") + message; };
+  if (const auto notify = require_seccomp_notify(); !notify) note(notify.error().message);
+  auto cgroup = CgroupHost::find();
+  if (!cgroup) note(cgroup.error().message);
+  // crun's own rule; its message comes too late and names no cure.
+  else if (cgroup->layout() == CgroupLayout::hybrid && engine == "crun" && !cgroup->unified_controllers().empty())
+    note("use crun on this hybrid cgroup host: the cgroup2 tree still holds " + *cgroup->unified_controllers().begin() +
+         ", which crun refuses; mount it on v1: mkdir -p /sys/fs/cgroup/" + *cgroup->unified_controllers().begin() +
+         " && mount -t cgroup -o " + *cgroup->unified_controllers().begin() + " cgroup /sys/fs/cgroup/" +
+         *cgroup->unified_controllers().begin());
+  if (const auto made = make_base_folders(); !made) note(made.error().message);
+  if (!missing.empty()) return fault(missing);
+  auto delegate = TRY(find_delegate(engine, kDelegateCache));
+  const auto facts = host_facts(cgroup->layout(), delegate.facts);
+  return Host{std::move(*cgroup), std::move(delegate), facts};
+}
+
+}  // namespace benchsand

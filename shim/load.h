@@ -1,0 +1,40 @@
+// From what the command line names to a policy: reads task and profile, asks the host for its facts, decides.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "oci/policy.h"
+#include "shim/delegate.h"
+#include "shim/host_cgroup.h"
+
+namespace benchsand {
+
+struct TaskRequest {
+  std::string task_path;
+  std::optional<std::string> profile;          // a name, or a path when it holds a '/'
+  std::vector<Setting> settings;
+};
+
+// A profile by name: /etc/benchsand/profiles/NAME.yaml when there is one, else the one built in.
+struct ProfileText {
+  std::string text;
+  std::string name;                            // for messages
+};
+Result<ProfileText> find_profile(const std::string& name_or_path);
+std::vector<std::string> builtin_profile_names();
+
+Result<Policy> load_policy(const TaskRequest& request, const HostFacts& host);
+
+HostFacts host_facts(CgroupLayout layout, const DelegateFacts& delegate);
+
+// Everything a run needs of this host, or one message that names all that is missing.
+struct Host {
+  CgroupHost cgroup;
+  DelegateBinary delegate;
+  HostFacts facts;
+};
+Result<Host> require_host(const std::string& engine);
+
+}  // namespace benchsand

@@ -1,0 +1,170 @@
+// The command line of benchsand. stdout carries results, stderr carries messages.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+
+#include "oci/bundle.h"
+#include "oci/limits_page.h"
+#include "oci/record.h"
+#include "shim/report.h"
+#include "shim/rootfs.h"
+#include "shim/run.h"
+#include "shim/teardown.h"
+
+namespace benchsand {
+namespace {
+
+enum Exit { kSucceeded = 0, kUsage = 2, kNotScored = 3 };
+
+void say(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+int complain(const Error& error) {
+  std::fprintf(stderr, "benchsand: %s\n", error.message.c_str());
+  return error.kind == Error::Kind::usage ? kUsage : kNotScored;
+}
+
+struct Options {
+  TaskRequest task;
+  std::string engine = "crun";
+  std::string results = "benchsand-results";
+  std::string bundle;
+  std::vector<std::string> settings;
+  std::string profile;
+  bool json = false, quiet = false, markdown = false;
+};
+
+Result<void> finish_request(Options& options) {
+  if (!options.profile.empty()) options.task.profile = options.profile;
+  for (const auto& text : options.settings) {
+    const auto equals = text.find('=');
+    if (equals == std::string::npos) return usage("read --set " + text + ": not KEY=VALUE, for example --set limits.memory=64MiB");
+    options.task.settings.push_back({text.substr(0, equals), text.substr(equals + 1)});
+  }
+  return {};
+}
+
+// For commands that run nothing and so need no host.
+HostFacts facts_without_a_run(const std::string& engine) {
+  const auto cgroup = CgroupHost::find();
+  return host_facts(cgroup ? cgroup->layout() : CgroupLayout::v2, {engine, "", ""});
+}
+
+Result<int> run(const Options& options) {
+  // The task first: a mistake in it should not need root to be found.
+  TRY(load_policy(options.task, facts_without_a_run(options.engine)));
+  const auto host = TRY(require_host(options.engine));
+  const auto report = TRY(run_task(host, TRY(load_policy(options.task, host.facts)), options.results));
+  if (options.json) say(report.record.dump(2, ' ', true) + "\n");
+  else if (!options.quiet) say(verdict_table(report.record, ::isatty(STDOUT_FILENO) == 1) + "results     " + report.results + "\n");
+  if (!report.end.fault.empty()) std::fprintf(stderr, "benchsand: %s\n", report.end.fault.c_str());
+  return exit_status(report.verdict, report.end);
+}
+
+Result<int> check(const Options& options) {
+  const auto policy = TRY(load_policy(options.task, facts_without_a_run(options.engine)));
+  nlohmann::json document = policy_json(policy);
+  document["task"] = {{"name", policy.task_name}, {"sha256", policy.task_sha256}};
+  document["profile"] = {{"name", policy.profile_name}, {"sha256", policy.profile_sha256}};
+  document["notices"] = policy.notices;
+  say(document.dump(2, ' ', true) + "\n");
+  return kSucceeded;
+}
+
+// A bundle that `crun run` or `runc run` takes as it is: no listener, the output a plain directory beside it.
+Result<int> bundle(const Options& options) {
+  const HostFacts facts = facts_without_a_run(options.engine);
+  auto policy = TRY(load_policy(options.task, facts));
+  const auto rootfs = TRY(open_rootfs(policy.rootfs));
+  TRY_VOID(check_mount_points(rootfs, policy));
+  std::error_code failed;
+  std::filesystem::create_directories(options.bundle + "/output", failed);
+  if (failed) return usage("create " + options.bundle + ": " + failed.message());
+  const std::string output = std::filesystem::canonical(options.bundle + "/output").string();
+  if (::chown(output.c_str(), policy.uid, policy.gid) != 0) return sys_error("chown", output, errno);
+  const BundlePlaces places = {rootfs.path, output, "/benchsand/bundle/ct", "", false};
+  TRY_VOID(sys::create_file(sys::kHere, options.bundle + "/config.json", render_bundle(policy, facts, places), 0644));
+  say(options.bundle + "/config.json\n");
+  return kSucceeded;
+}
+
+Result<int> limits(const Options& options) {
+  std::vector<Profile> profiles;
+  for (const auto& name : options.profile.empty() ? builtin_profile_names() : std::vector<std::string>{options.profile}) {
+    const auto text = TRY(find_profile(name));
+    profiles.push_back(TRY(parse_profile(text.text, text.name)));
+  }
+  if (options.markdown) say(limits_markdown(profiles));
+  else
+    for (const auto& profile : profiles) say(limits_table(profile));
+  return kSucceeded;
+}
+
+Result<int> gc(const Options&) {
+  if (::geteuid() != 0) return fault("clear dead runs: benchsand gc must be root; use sudo");
+  const auto lines = TRY(collect_garbage());
+  for (const auto& line : lines) say(line + "\n");
+  if (lines.empty()) say("nothing to clear\n");
+  return kSucceeded;
+}
+
+void add_task_options(CLI::App& command, Options& options) {
+  command.add_option("TASK.yaml", options.task.task_path, "the task to run")->required();
+  command.add_option("--profile", options.profile, "a profile's name, or the path of one (it must hold a '/')");
+  command.add_option("--set", options.settings, "change one limit: --set limits.memory=64MiB")->allow_extra_args(false);
+  command.add_option("--engine", options.engine, "who makes the container: crun (default) or runc")->check(CLI::IsMember({"crun", "runc"}));
+}
+
+int main_of(int argc, char** argv) {
+  CLI::App app("Runs code that nobody trusts, observes from the host that every wall stood, and gives a score only then.");
+  app.set_version_flag("--version", std::string("benchsand ") + BENCHSAND_VERSION);
+  app.require_subcommand(1);
+  app.footer("Examples:\n"
+             "  benchsand run task.yaml                                  walls and verdict; results in ./benchsand-results\n"
+             "  benchsand run task.yaml --set limits.memory=64MiB --json the record alone\n"
+             "  benchsand check task.yaml                                the policy, decided; nothing runs\n"
+             "  benchsand limits --profile python                        what a task may ask for\n"
+             "Exit status of run: 0 succeeded, 1 scored but failed or at a limit, 124 at a time limit,\n"
+             "2 usage or bad task, 3 not scored.");
+  Options options;
+  int status = kSucceeded;
+  const auto add = [&](const char* name, const char* help, Result<int> (*action)(const Options&)) {
+    CLI::App* command = app.add_subcommand(name, help);
+    command->callback([&options, &status, action] {
+      const auto ready = finish_request(options);
+      const auto done = ready ? action(options) : Result<int>(std::unexpected(ready.error()));
+      status = done ? *done : complain(done.error());
+    });
+    return command;
+  };
+  CLI::App* run_command = add("run", "run a task and judge it", run);
+  add_task_options(*run_command, options);
+  run_command->add_option("--out", options.results, "where results go (default ./benchsand-results)");
+  run_command->add_flag("--json", options.json, "print the record alone");
+  run_command->add_flag("--quiet", options.quiet, "print nothing on stdout");
+  add_task_options(*add("check", "parse a task, decide and print its policy; run nothing", check), options);
+  CLI::App* bundle_command = add("bundle", "write an OCI bundle for a task; run nothing", bundle);
+  add_task_options(*bundle_command, options);
+  bundle_command->add_option("DIR", options.bundle, "where the bundle goes")->required();
+  CLI::App* limits_command = add("limits", "the limits of the profiles, as they are enforced", limits);
+  limits_command->add_option("--profile", options.profile, "one profile only");
+  limits_command->add_flag("--markdown", options.markdown, "as a page of docs/");
+  add("gc", "clear what killed runs left behind", gc);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kSucceeded : kUsage;
+  }
+  return status;
+}
+
+}  // namespace
+}  // namespace benchsand
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  return benchsand::main_of(argc, argv);
+}

@@ -1,0 +1,116 @@
+#include "shim/report.h"
+
+#include <map>
+#include <set>
+
+#include "oci/limits.h"
+#include "oci/units.h"
+#include "oci/walls.h"
+
+namespace benchsand {
+
+using nlohmann::json;
+
+namespace {
+
+class Ink {
+ public:
+  explicit Ink(bool colour) : colour_(colour) {}
+  std::string good(const std::string& text) const { return paint("32", text); }
+  std::string bad(const std::string& text) const { return paint("31", text); }
+
+ private:
+  std::string paint(const char* code, const std::string& text) const {
+    return colour_ ? std::string("\033[") + code + "m" + text + "\033[0m" : text;
+  }
+  bool colour_;
+};
+
+// The text of an observation, "?" when the record has none.
+std::string seen(const json& evidence, const char* section, const char* wall, const char* name) {
+  const json::json_pointer at(std::string("/") + section + "/" + wall + "/" + name + "/observed");
+  if (!evidence.contains(at) || evidence[at].is_null()) return "?";
+  return evidence[at].is_string() ? evidence[at].get<std::string>() : evidence[at].dump();
+}
+
+std::string amount(const std::string& number, Unit unit) {
+  if (number == "?" || number.find_first_not_of("0123456789") != std::string::npos) return number;
+  return format_quantity(std::stoull(number), unit);
+}
+
+std::string milliseconds(const std::string& us) {
+  if (us == "?" || us.find_first_not_of("0123456789") != std::string::npos) return us;
+  return std::to_string(std::stoull(us) / 1000) + " ms";
+}
+
+// One line a wall: what stood, in the observed numbers.
+std::string summary(const json& e, const std::string& wall, const json& policy) {
+  const auto door = [&](const char* w, const char* n) { return seen(e, "established", w, n); };
+  const auto spent = [&](const char* w, const char* n) { return seen(e, "spent", w, n); };
+  const auto after = [&](const char* w, const char* n) { return seen(e, "after", w, n); };
+  const json& limits = policy["limits"];
+  const auto limit_time = [&](const char* n) { return format_quantity(limits[n].get<std::uint64_t>(), Unit::duration_us); };
+  const std::map<std::string, std::function<std::string()>> words = {
+      {"network", [&] { return "own namespace, links " + door("network", "links") + ", routes " + door("network", "routes") + ", " + spent("network", "egress_bytes") + " bytes out"; }},
+      {"mounts", [&] { return "differences from what was granted: " + door("mounts", "differences"); }},
+      {"rootfs", [&] { return "read-only; writable mounts: " + door("rootfs", "writable_mounts"); }},
+      {"output", [&] { return amount(spent("output", "bytes_used"), Unit::bytes) + " of " + amount(door("output", "bytes"), Unit::bytes) + ", " + spent("output", "inodes_used") + " of " + door("output", "inodes") + " inodes"; }},
+      {"memory", [&] { return "peak " + amount(spent("memory", "peak"), Unit::bytes) + " of " + amount(door("memory", "limit"), Unit::bytes) + ", swap pinned, " + spent("memory", "oom_kills") + " killed"; }},
+      {"processes", [&] { return "peak " + spent("processes", "peak") + " of " + door("processes", "limit") + ", " + spent("processes", "refused") + " refused"; }},
+      {"cpu-time", [&] { return milliseconds(spent("cpu-time", "used_us")) + " of " + limit_time("cpu_time_us"); }},
+      {"wall-time", [&] { return milliseconds(spent("wall-time", "used_us")) + " of " + limit_time("wall_time_us"); }},
+      {"stdio", [&] { return "stdout " + spent("stdio", "stdout_bytes") + " bytes, stderr " + spent("stdio", "stderr_bytes") + " bytes"; }},
+      {"privileges", [&] { return "uid " + door("privileges", "uid") + ", capabilities " + door("privileges", "capabilities") + ", descriptors " + door("privileges", "descriptors"); }},
+      {"syscalls", [&] { return door("syscalls", "refused") + " of " + door("syscalls", "of") + " refused, " + door("syscalls", "proof"); }},
+      {"namespaces", [&] { return std::string("own mnt, pid, ipc, uts, cgroup"); }},
+      {"teardown", [&] { return after("teardown", "processes_killed") + " processes left behind and killed; cgroup, mounts and folder gone"; }},
+      {"evidence", [&] { return std::string("complete; config.json ") + door("evidence", "config_sha256").substr(0, 12) + ", delegate " + door("evidence", "delegate_sha256").substr(0, 12); }},
+  };
+  const auto found = words.find(wall);
+  return found == words.end() ? "" : found->second();
+}
+
+std::string padded(std::string text, std::size_t width) {
+  if (text.size() < width) text.append(width - text.size(), ' ');
+  return text;
+}
+
+std::string failures_of(const json& verdict, const std::string& wall) {
+  std::string lines;
+  for (const auto& f : verdict["failures"])
+    if (f["wall"] == wall)
+      lines += (lines.empty() ? "" : "\n" + std::string(20, ' ')) + f["source"].get<std::string>() + ": expected " + f["expected"].get<std::string>() + ", observed " + f["observed"].get<std::string>();
+  return lines;
+}
+
+std::string headline(const json& record, const Ink& ink) {
+  const json& verdict = record["verdict"], &end = record["end"];
+  std::string text = verdict["outcome"].get<std::string>() + ": " + end["cause"].get<std::string>();
+  if (end["exit_code"].is_number()) text += ", exit code " + end["exit_code"].dump();
+  if (end["signal"].is_number()) text += ", signal " + end["signal"].dump();
+  if (verdict["scored"] == true) return ink.good("SCORED") + " (" + verdict["tier"].get<std::string>() + ") " + text;
+  return ink.bad("NOT SCORED") + " " + text;
+}
+
+}  // namespace
+
+std::string verdict_table(const json& record, bool colour) {
+  const Ink ink(colour);
+  const bool started = record["end"]["cause"] != "not-started";
+  std::string text;
+  for (const auto& wall : wall_names()) {
+    const std::string broken = failures_of(record["verdict"], wall);
+    if (!broken.empty()) text += padded(wall, 12) + ink.bad("BROKEN") + "  " + broken + "\n";
+    else if (record["evidence"]["established"].contains(wall) || record["evidence"]["after"].contains(wall))
+      text += padded(wall, 12) + ink.good(started ? "held  " : "stood ") + "  " + (started ? summary(record["evidence"], wall, record["policy"]) : "") + "\n";
+    else text += padded(wall, 12) + "-       not observed\n";
+  }
+  for (const auto& file : record["outputs"])
+    text += "output      " + file["path"].get<std::string>() + " (" + file["size"].dump() + " bytes)\n";
+  for (const auto& file : record["outputs_refused"])
+    text += "not taken   " + file["path"].get<std::string>() + ": " + file["reason"].get<std::string>() + "\n";
+  for (const auto& notice : record["notices"]) text += "notice      " + notice.get<std::string>() + "\n";
+  return text + "verdict     " + headline(record, ink) + "\n";
+}
+
+}  // namespace benchsand

@@ -1,0 +1,33 @@
+// DIR/ID: record.json, stdout, stderr, output/, SHA256SUMS. It is DIR/.ID.partial until all of it is there.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+
+#include "oci/record.h"
+#include "shim/sys.h"
+
+namespace benchsand {
+
+class ResultFolder {
+ public:
+  static Result<ResultFolder> create(const std::string& directory, const std::string& id);
+  std::string partial_path() const { return base_ + "/" + partial_name(id_); }
+  std::string path() const { return base_ + "/" + id_; }
+  Result<Fd> create_stream(const std::string& name) const;      // stdout, stderr
+  Result<Fd> output() const;                                    // the empty directory for collect_outputs
+  // Writes record and sums, syncs, and gives the folder its name. Only then does the run have a result.
+  Result<void> finish(const nlohmann::json& record, const RunFacts& run) const;
+
+  static std::string partial_name(const std::string& id) { return "." + id + ".partial"; }
+
+ private:
+  std::string base_, id_;
+  Fd base_dir_, dir_;
+};
+
+// One line as sha256sum writes and checks it: names with a backslash, newline or carriage return are escaped.
+std::string checksum_line(const std::string& sha256, const std::string& name);
+
+}  // namespace benchsand

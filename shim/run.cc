@@ -1,0 +1,241 @@
+#include "shim/run.h"
+
+#include <poll.h>
+
+#include <array>
+#include <csignal>
+
+#include "oci/bundle.h"
+#include "oci/kernel_files.h"
+#include "oci/record.h"
+#include "oci/sha256.h"
+#include "shim/collect.h"
+#include "shim/door.h"
+#include "shim/ending.h"
+#include "shim/output_fs.h"
+#include "shim/result_folder.h"
+#include "shim/rootfs.h"
+#include "shim/run_folder.h"
+#include "shim/supervisor.h"
+#include "shim/teardown.h"
+
+namespace benchsand {
+
+namespace {
+
+constexpr std::uint64_t kStartWithinUs = 60'000'000;     // delegate start to the door; slow machines exist
+constexpr std::uint64_t kEmptyWithinUs = 10'000'000;
+
+class Run {
+ public:
+  Run(const Host& host, Policy policy, const RunHooks& hooks)
+      : host_(host), policy_(std::move(policy)), hooks_(hooks), rules_(wall_rules(policy_, host.facts)) {}
+
+  Result<void> prepare(const std::string& results_directory);
+  Result<void> story();
+  void tear_down();
+  void discard_results() { benchsand::discard_results(remains_); }
+  Result<RunReport> report();
+  void set_fault(const std::string& why) { end_ = End{started_ ? Cause::killed : Cause::not_started, {}, {}, why}; }
+
+ private:
+  Result<void> write_bundle();
+  Result<void> start_delegate();
+  Result<void> wait_for_listener();
+  Result<bool> candidate_may_start();
+  Result<void> watch();
+  Result<void> observe_end();
+  Result<void> collect();
+  std::string delegate_words() const;
+  void observed(const char* moment) {
+    if (hooks_.observed) hooks_.observed(moment, evidence_);
+  }
+
+  const Host& host_;
+  Policy policy_;
+  const RunHooks& hooks_;
+  std::vector<Rule> rules_;
+  Evidence evidence_;
+  End end_;
+  RunFacts facts_;
+  RunRemains remains_;                         // what teardown has to take away
+  std::optional<ResultFolder> results_;
+  std::optional<Rootfs> rootfs_;
+  std::optional<OutputFs> output_;
+  std::optional<SeccompListener> listener_;
+  std::optional<OutputStream> out_, err_;
+  Made made_;
+  SeccompNotify notify_;
+  std::optional<Door> door_;
+  Watched watched_;
+  bool started_ = false;
+  Fd signals_, stdin_;
+};
+
+// 2. Prepare. Everything made here is known to remains_ from the moment it exists.
+Result<void> Run::prepare(const std::string& results_directory) {
+  signals_ = TRY(sys::signalfd({SIGINT, SIGTERM, SIGHUP}));
+  stdin_ = TRY(standard_input(policy_.stdin_file));
+  rootfs_ = TRY(open_rootfs(policy_.rootfs));
+  TRY_VOID(check_mount_points(*rootfs_, policy_));
+  remains_.folder = TRY(RunFolder::create());
+  facts_.id = remains_.folder->id();
+  facts_.created = sys::utc_now();
+  facts_.delegate = host_.delegate.facts;
+  results_ = TRY(ResultFolder::create(results_directory, facts_.id));
+  remains_.partial_results = results_->partial_path();
+  TRY_VOID(remains_.folder->note_results(remains_.partial_results));
+  remains_.cgroup = TRY(RunCgroup::create(host_.cgroup, facts_.id));
+  output_ = TRY(OutputFs::create(policy_));
+  out_ = TRY(OutputStream::create(TRY(results_->create_stream("stdout")), "stdout", policy_.limits.stdout_bytes));
+  err_ = TRY(OutputStream::create(TRY(results_->create_stream("stderr")), "stderr", policy_.limits.stderr_bytes));
+  listener_ = TRY(SeccompListener::create(remains_.folder->path("listener")));
+  made_ = {{TRY(identity_of_fd(stdin_)), TRY(out_->identity()), TRY(err_->identity())}, rootfs_->identity, TRY(output_->identity())};
+  return {};
+}
+
+// Steps 3 to 8 of docs/architecture.md. What comes back is a fault; walls that do not stand are evidence.
+Result<void> Run::story() {
+  TRY_VOID(write_bundle());
+  TRY_VOID(start_delegate());
+  TRY_VOID(wait_for_listener());
+  if (!TRY(candidate_may_start())) return {};
+  TRY_VOID(remains_.delegate->hold());
+  TRY_VOID(watch());
+  TRY_VOID(observe_end());
+  return collect();
+}
+
+Result<void> Run::write_bundle() {
+  const BundlePlaces places = {rootfs_->path, remains_.folder->path("output"), remains_.cgroup->leaf_path(),
+                               remains_.folder->path("listener"), remains_.cgroup->has_swap_file()};
+  const std::string config = render_bundle(policy_, host_.facts, places);
+  facts_.config_sha256 = sha256_hex(config);
+  evidence_.set("evidence.config_sha256", facts_.config_sha256, "config.json as written");
+  evidence_.set("evidence.delegate_sha256", facts_.delegate.sha256, host_.delegate.path);
+  return sys::create_file(remains_.folder->dir().get(), "config.json", config, 0600);
+}
+
+Result<void> Run::start_delegate() {
+  DelegateStart start;
+  start.arguments = {"--root", delegate_state(facts_.delegate.name), "--log", remains_.folder->path("delegate.log"),
+                     "run", "--bundle", remains_.folder->path(), facts_.id};
+  start.standard_input = std::move(stdin_);
+  start.standard_output = out_->take_writer();
+  start.standard_error = err_->take_writer();
+  start.output_mount = &output_->mount();
+  start.output_target = remains_.folder->path("output");
+  remains_.delegate = TRY(DelegateProcess::start(host_.delegate, std::move(start)));
+  return {};
+}
+
+// The delegate connects, or ends, or somebody wants benchsand to stop.
+Result<void> Run::wait_for_listener() {
+  std::array<pollfd, 3> waits = {{{listener_->fd().get(), POLLIN, 0}, {remains_.delegate->pidfd().get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}}};
+  const int n = ::poll(waits.data(), waits.size(), static_cast<int>(kStartWithinUs / 1000));
+  if (n < 0) return sys_error("poll", "the seccomp listener", errno);
+  if (waits[2].revents != 0) return fault("start the container: benchsand was told to stop");
+  if (waits[0].revents != 0) {
+    notify_ = TRY(listener_->accept(facts_.id, sys::monotonic_us() + kStartWithinUs));
+    return {};
+  }
+  if (n == 0) return fault("start the container: " + facts_.delegate.name + " did not hand over its seccomp fd in time");
+  return fault("start the container: " + facts_.delegate.name + " ended before the candidate could start" + delegate_words());
+}
+
+std::string Run::delegate_words() const {
+  const auto log = sys::read_file(remains_.folder->dir().get(), "delegate.log");
+  return log && !log->empty() ? ": " + log->substr(0, log->find_last_not_of('\n') + 1) : "";
+}
+
+// 5. The door.
+Result<bool> Run::candidate_may_start() {
+  const std::uint64_t deadline = sys::monotonic_us() + kStartWithinUs;
+  door_ = TRY(wait_at_door(notify_, deadline));
+  if (!door_) return fault("start the container: " + facts_.delegate.name + " failed before the candidate's first exec" + delegate_words());
+  TRY_VOID(observe_at_door(*door_, notify_, policy_, made_, *remains_.cgroup, evidence_, deadline));
+  output_->observe(evidence_, "");
+  evidence_.set("wall-time.clock", std::string("CLOCK_MONOTONIC"), "timerfd");
+  observed("at the door");
+  return broken_rules(rules_, evidence_, true).empty();
+}
+
+// 6. Watch.
+Result<void> Run::watch() {
+  started_ = true;
+  Supervisor supervisor(policy_, *door_, notify_, *remains_.cgroup, signals_, host_.facts.processors, *out_, *err_);
+  watched_ = TRY(supervisor.watch());
+  return {};
+}
+
+// 7. The end: init is a zombie, the delegate stands still, the leaf cgroup is whole.
+Result<void> Run::observe_end() {
+  RunCgroup& cgroup = *remains_.cgroup;
+  TRY_VOID(cgroup.kill());
+  TRY_VOID(cgroup.wait_empty(sys::monotonic_us() + kEmptyWithinUs));
+  TRY_VOID(out_->drain_all());
+  TRY_VOID(err_->drain_all());
+  cgroup.observe_empty(evidence_);
+  cgroup.observe_limits(evidence_, ".end");
+  cgroup.observe_spent(evidence_);
+  output_->observe(evidence_, ".end");
+  output_->observe_spent(evidence_);
+  observe_start_time(door_->init, ".end", evidence_);
+  const auto texts = read_pinned(door_->pinned);
+  observe_network_at_end(texts, evidence_);
+  observe_mounts(texts.mountinfo, "pinned mount namespace: mountinfo", policy_, ".end", evidence_);
+  const auto config = sys::read_file(remains_.folder->dir().get(), "config.json");
+  evidence_.take("evidence.config_sha256.end", config ? Result<std::string>(sha256_hex(*config)) : Result<std::string>(std::unexpected(config.error())), "config.json read again");
+  const auto stat = TRY(parse_process_stat(TRY(door_->init.read("stat")), door_->init.name("stat")));
+  if (stat.state != 'Z') return fault("read the exit status of init: it is in state " + std::string(1, stat.state) + ", not a zombie");
+  spend(evidence_, watched_, policy_.limits, out_->bytes(), err_->bytes());
+  remains_.wait_status = static_cast<int>(stat.wait_status);
+  end_ = end_of(end_facts(evidence_, watched_, *remains_.wait_status), policy_.limits);
+  return {};
+}
+
+// 8. Collect.
+Result<void> Run::collect() {
+  auto collected = TRY(collect_outputs(output_->mount(), policy_.collect, TRY(results_->output())));
+  facts_.outputs = std::move(collected.files);
+  facts_.outputs_refused = std::move(collected.refused);
+  return {};
+}
+
+// 9. Release, and prove that all is gone. Also the way out of every error.
+void Run::tear_down() {
+  if (door_) door_->pinned = {};
+  if (output_) output_.reset();
+  benchsand::tear_down(host_, facts_.delegate.name, remains_, evidence_);
+  observed("at the end");
+}
+
+// 10. Judge, and write the record.
+Result<RunReport> Run::report() {
+  if (!remains_.fault.empty() && end_.fault.empty()) end_.fault = remains_.fault;
+  RunReport report;
+  report.verdict = judge(rules_, evidence_, end_, std::nullopt);
+  report.end = end_;
+  facts_.stdout_stream = out_->facts();
+  facts_.stderr_stream = err_->facts();
+  report.record = make_record(policy_, host_.facts, facts_, rules_, evidence_, end_, report.verdict);
+  TRY_VOID(results_->finish(report.record, facts_));
+  report.results = results_->path();
+  return report;
+}
+
+}  // namespace
+
+Result<RunReport> run_task(const Host& host, Policy policy, const std::string& results_directory, const RunHooks& hooks) {
+  Run run(host, std::move(policy), hooks);
+  if (auto prepared = run.prepare(results_directory); !prepared) {
+    run.tear_down();
+    run.discard_results();
+    return std::unexpected(prepared.error());
+  }
+  if (const auto told = run.story(); !told) run.set_fault(told.error().message);
+  run.tear_down();
+  return run.report();
+}
+
+}  // namespace benchsand

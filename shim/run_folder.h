@@ -1,0 +1,44 @@
+// /run/benchsand/ID: one run's bundle and listener, locked by the benchsand process that owns it.
+//
+// The lock tells the living from the dead: the kernel drops it when the owner dies, and no process number is trusted.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shim/sys.h"
+
+namespace benchsand {
+
+inline constexpr const char* kRunBase = "/run/benchsand";
+inline constexpr const char* kDelegateCache = "/run/benchsand/delegates";    // digests and versions of delegates
+std::string delegate_state(const std::string& delegate);                     // --root of the delegate; shared, so that its filter cache works
+
+class RunFolder {
+ public:
+  // Makes the base and the caches too; 0700, root's, never a symlink.
+  static Result<RunFolder> create();
+  const std::string& id() const { return id_; }
+  std::string path(const std::string& name = "") const;
+  const Fd& dir() const { return dir_; }
+  // Where the unfinished results are, so that gc finds them.
+  Result<void> note_results(const std::string& partial) const;
+  Result<void> remove() const;
+
+ private:
+  std::string id_;
+  Fd dir_, lock_;
+};
+
+Result<void> make_base_folders();
+
+// Ids of folders whose owner is dead, each with its lock taken.
+struct DeadRun {
+  std::string id;
+  std::string partial_results;                 // empty: none noted
+  Fd lock;
+};
+Result<std::vector<DeadRun>> dead_runs();
+Result<std::vector<std::string>> all_runs();
+
+}  // namespace benchsand

@@ -1,0 +1,110 @@
+#include "shim/supervisor.h"
+
+#include <poll.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+namespace benchsand {
+
+namespace {
+
+constexpr std::uint64_t kSmallestCpuWaitUs = 1'000;
+constexpr std::uint64_t kDiesWithinUs = 10'000'000;      // after cgroup.kill
+
+}  // namespace
+
+Result<Watched> Supervisor::watch() {
+  TRY_VOID(start());
+  while (TRY(turn())) {
+  }
+  watched_.wall_used_us = sys::monotonic_us() - started_us_;
+  return watched_;
+}
+
+Result<void> Supervisor::start() {
+  wall_timer_ = TRY(sys::timerfd());
+  cpu_timer_ = TRY(sys::timerfd());
+  cpu_baseline_us_ = TRY(cgroup_.cpu_usage_us());
+  started_us_ = sys::monotonic_us();
+  TRY_VOID(sys::timerfd_at(wall_timer_, started_us_ + policy_.limits.wall_time_us));
+  TRY_VOID(check_cpu());
+  if (!TRY(notify_.let_run(door_.held))) return fault("open the door: the candidate is gone");
+  return {};
+}
+
+Result<bool> Supervisor::turn() {
+  enum { kInit, kNotify, kWall, kCpu, kOut, kErr, kSignals, kCount };
+  std::array<pollfd, kCount> waits{};
+  waits[kInit] = {door_.pidfd.get(), POLLIN, 0};
+  waits[kNotify] = {notify_open_ ? notify_.fd().get() : -1, POLLIN, 0};
+  waits[kWall] = {watched_.killed_for ? -1 : wall_timer_.get(), POLLIN, 0};
+  waits[kCpu] = {watched_.killed_for ? -1 : cpu_timer_.get(), POLLIN, 0};
+  waits[kOut] = {out_open_ ? out_.reader().get() : -1, POLLIN, 0};
+  waits[kErr] = {err_open_ ? err_.reader().get() : -1, POLLIN, 0};
+  waits[kSignals] = {watched_.interrupted ? -1 : signals_.get(), POLLIN, 0};
+  const int n = ::poll(waits.data(), waits.size(), watched_.killed_for ? 100 : -1);
+  if (n < 0 && errno != EINTR) return sys_error("poll", "the run", errno);
+  if (n < 0) return true;
+  if (waits[kInit].revents != 0) return false;
+  // The caps before the floods: neither a stream of notifications nor of output may delay them.
+  if (waits[kWall].revents != 0) TRY_VOID(kill_for(Cause::wall_time));
+  if (waits[kCpu].revents != 0) TRY_VOID(check_cpu());
+  if (waits[kSignals].revents != 0) {
+    watched_.interrupted = true;
+    TRY_VOID(kill_for(Cause::killed));
+  }
+  if (waits[kOut].revents != 0) out_open_ = TRY(out_.drain());
+  if (waits[kErr].revents != 0) err_open_ = TRY(err_.drain());
+  if (out_.bytes() + err_.bytes() > policy_.stdio_total_bytes) TRY_VOID(kill_for(Cause::output));
+  if ((waits[kNotify].revents & POLLIN) != 0) TRY_VOID(answer());
+  else if (waits[kNotify].revents != 0) notify_open_ = false;
+  if (watched_.killed_for && sys::monotonic_us() > give_up_us_)
+    return fault("kill the candidate: it is still there 10 s after cgroup.kill");
+  return true;
+}
+
+// execve, execveat and exit_group are all that the filter sends here.
+Result<void> Supervisor::answer() {
+  const auto notification = TRY(notify_.receive());
+  if (!notification) return {};
+  // When init ends, the kernel kills what is left in its pid namespace before anybody can look; so look first.
+  if (notification->call == SYS_exit_group && door_.init.has_thread(notification->task) && !watched_.killed_for)
+    TRY_VOID(count_left_behind(1));
+  TRY(notify_.let_run(*notification));
+  return {};
+}
+
+Result<void> Supervisor::count_left_behind(std::uint64_t beside) {
+  const std::uint64_t all = TRY(cgroup_.processes());
+  watched_.left_behind = all > beside ? all - beside : 0;
+  return {};
+}
+
+// There is no cgroup primitive for a CPU time cap. The next look is due when the budget could be used up at the earliest:
+// all processors at once, but over longer times no faster than cpu.max allows.
+Result<void> Supervisor::check_cpu() {
+  const std::uint64_t usage = TRY(cgroup_.cpu_usage_us());
+  if (usage < cpu_baseline_us_) return fault("read cpu.stat: usage_usec went backwards");
+  const std::uint64_t used = usage - cpu_baseline_us_, limit = policy_.limits.cpu_time_us;
+  if (used >= limit) return kill_for(Cause::cpu_time);
+  const std::uint64_t left = limit - used;
+  const std::uint64_t burst = policy_.limits.cpus_milli * 100;           // one period's quota in us
+  const std::uint64_t at_quota = left > burst ? (left - burst) * 1000 / policy_.limits.cpus_milli : 0;
+  const std::uint64_t wait = std::max({left / processors_, at_quota, kSmallestCpuWaitUs});
+  return sys::timerfd_at(cpu_timer_, sys::monotonic_us() + wait);
+}
+
+Result<void> Supervisor::kill_for(Cause cause) {
+  if (watched_.killed_for) return {};
+  watched_.killed_for = cause;
+  watched_.kill_at_us = sys::monotonic_us() - started_us_;
+  give_up_us_ = sys::monotonic_us() + kDiesWithinUs;
+  const auto counted = count_left_behind(0);
+  TRY_VOID(cgroup_.kill());
+  return counted;
+}
+
+}  // namespace benchsand

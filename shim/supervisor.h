@@ -1,0 +1,52 @@
+// The watch over a running candidate: one poll over everything that can happen, no sleeping, no sampling of the clock.
+#pragma once
+
+#include <optional>
+
+#include "oci/policy.h"
+#include "oci/verdict.h"
+#include "shim/door.h"
+#include "shim/stdio.h"
+
+namespace benchsand {
+
+struct Watched {
+  std::optional<Cause> killed_for;             // why the supervisor killed; absent when init ended before
+  std::uint64_t wall_used_us = 0;
+  std::uint64_t kill_at_us = 0;                // of the wall used, when it killed
+  std::optional<std::uint64_t> left_behind;    // processes beside init when it ended, or that were killed
+  bool interrupted = false;                    // SIGINT, SIGTERM or SIGHUP to benchsand
+};
+
+// Opens the door (answers the held exec), holds the delegate, and returns when init is a zombie.
+class Supervisor {
+ public:
+  Supervisor(const Policy& policy, const Door& door, const SeccompNotify& notify, const RunCgroup& cgroup,
+             const Fd& signals, std::uint64_t processors, OutputStream& out, OutputStream& err)
+      : policy_(policy), door_(door), notify_(notify), cgroup_(cgroup), signals_(signals), processors_(processors), out_(out), err_(err) {}
+
+  Result<Watched> watch();
+
+ private:
+  Result<void> start();
+  Result<bool> turn();                         // false once init has ended
+  Result<void> answer();
+  Result<void> check_cpu();
+  Result<void> count_left_behind(std::uint64_t beside);
+  Result<void> kill_for(Cause cause);
+
+  const Policy& policy_;
+  const Door& door_;
+  const SeccompNotify& notify_;
+  const RunCgroup& cgroup_;
+  const Fd& signals_;
+  std::uint64_t processors_;
+  OutputStream& out_;
+  OutputStream& err_;
+  Fd wall_timer_, cpu_timer_;
+  std::uint64_t started_us_ = 0, cpu_baseline_us_ = 0, give_up_us_ = 0;
+  bool notify_open_ = true, out_open_ = true, err_open_ = true;
+  Watched watched_;
+};
+
+}  // namespace benchsand

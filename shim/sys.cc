@@ -1,0 +1,184 @@
+#include "shim/sys.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace benchsand {
+
+// After EINTR the descriptor is closed all the same on Linux; closing again could hit somebody else's.
+Fd::~Fd() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+std::unexpected<Error> sys_error(std::string_view call, std::string_view object, int error_number) {
+  return std::unexpected(Error{Error::Kind::fault,
+                               std::string(call) + " " + std::string(object) + ": " + std::strerror(error_number),
+                               error_number});
+}
+
+namespace sys {
+
+namespace {
+
+template <class Call>
+auto retry(Call call) {
+  auto result = call();
+  while (result == -1 && errno == EINTR) result = call();
+  return result;
+}
+
+Result<std::string> read_to_end(int fd, const std::string& name, std::size_t most) {
+  std::string text;
+  std::array<char, 16384> buffer;
+  for (;;) {
+    const ssize_t n = retry([&] { return ::read(fd, buffer.data(), buffer.size()); });
+    if (n < 0) return sys_error("read", name, errno);
+    if (n == 0) return text;
+    text.append(buffer.data(), static_cast<std::size_t>(n));
+    if (text.size() > most) return fault("read " + name + ": larger than " + std::to_string(most) + " bytes");
+  }
+}
+
+}  // namespace
+
+Result<Fd> openat(int dir, const std::string& path, int flags, mode_t mode) {
+  const int fd = retry([&] { return ::openat(dir, path.c_str(), flags | O_CLOEXEC | O_NOCTTY, mode); });
+  if (fd < 0) return sys_error("open", path, errno);
+  return Fd(fd);
+}
+
+Result<Fd> open_directory(int dir, const std::string& path) {
+  return openat(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+}
+
+Result<Fd> openat2_beneath(int dir, const std::string& path, int flags) {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC | O_NOCTTY);
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
+  const long fd = retry([&] { return ::syscall(SYS_openat2, dir, path.c_str(), &how, sizeof how); });
+  if (fd < 0) return sys_error("openat2", path, errno);
+  return Fd(static_cast<int>(fd));
+}
+
+Result<std::string> read_file(int dir, const std::string& path, std::size_t most) {
+  const Fd fd = TRY(openat(dir, path, O_RDONLY));
+  return read_to_end(fd.get(), path, most);
+}
+
+Result<std::string> reread(const Fd& fd, const std::string& name) {
+  std::array<char, 16384> buffer;
+  const ssize_t n = retry([&] { return ::pread(fd.get(), buffer.data(), buffer.size(), 0); });
+  if (n < 0) return sys_error("read", name, errno);
+  if (static_cast<std::size_t>(n) == buffer.size()) return fault("read " + name + ": larger than one read");
+  return std::string(buffer.data(), static_cast<std::size_t>(n));
+}
+
+Result<void> write_all(const Fd& fd, std::string_view bytes, const std::string& name) {
+  while (!bytes.empty()) {
+    const ssize_t n = retry([&] { return ::write(fd.get(), bytes.data(), bytes.size()); });
+    if (n < 0) return sys_error("write", name, errno);
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return {};
+}
+
+Result<void> write_file(int dir, const std::string& path, std::string_view bytes) {
+  const Fd fd = TRY(openat(dir, path, O_WRONLY));
+  const ssize_t n = retry([&] { return ::write(fd.get(), bytes.data(), bytes.size()); });
+  if (n < 0) return sys_error("write", path, errno);
+  if (static_cast<std::size_t>(n) != bytes.size()) return fault("write " + path + ": short write");
+  return {};
+}
+
+Result<void> create_file(int dir, const std::string& path, std::string_view bytes, mode_t mode) {
+  const Fd fd = TRY(openat(dir, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode));
+  return write_all(fd, bytes, path);
+}
+
+Result<void> mkdirat(int dir, const std::string& path, mode_t mode) {
+  if (::mkdirat(dir, path.c_str(), mode) != 0) return sys_error("mkdir", path, errno);
+  return {};
+}
+
+Result<void> unlinkat(int dir, const std::string& path, int flags) {
+  if (::unlinkat(dir, path.c_str(), flags) != 0)
+    return sys_error(flags & AT_REMOVEDIR ? "rmdir" : "unlink", path, errno);
+  return {};
+}
+
+Result<void> renameat(int dir, const std::string& from, const std::string& to) {
+  if (::renameat2(dir, from.c_str(), dir, to.c_str(), RENAME_NOREPLACE) != 0)
+    return sys_error("rename", from + " to " + to, errno);
+  return {};
+}
+
+Result<std::string> readlinkat(int dir, const std::string& path) {
+  std::array<char, 4096> buffer;
+  const ssize_t n = ::readlinkat(dir, path.c_str(), buffer.data(), buffer.size());
+  if (n < 0) return sys_error("readlink", path, errno);
+  if (static_cast<std::size_t>(n) == buffer.size()) return fault("readlink " + path + ": too long");
+  return std::string(buffer.data(), static_cast<std::size_t>(n));
+}
+
+Result<struct stat> fstatat(int dir, const std::string& path, int flags) {
+  struct stat facts {};
+  if (::fstatat(dir, path.c_str(), &facts, flags) != 0) return sys_error("stat", path, errno);
+  return facts;
+}
+
+Result<struct stat> fstat(const Fd& fd, const std::string& name) {
+  struct stat facts {};
+  if (::fstat(fd.get(), &facts) != 0) return sys_error("stat", name, errno);
+  return facts;
+}
+
+Result<void> fsync(const Fd& fd, const std::string& name) {
+  if (::fsync(fd.get()) != 0) return sys_error("fsync", name, errno);
+  return {};
+}
+
+Result<bool> exists(int dir, const std::string& path) {
+  const auto facts = fstatat(dir, path, AT_SYMLINK_NOFOLLOW);
+  if (facts) return true;
+  if (facts.error().error_number == ENOENT) return false;
+  return std::unexpected(facts.error());
+}
+
+Result<std::vector<std::string>> list_directory(int dir, const std::string& path) {
+  Fd fd = TRY(open_directory(dir, path));
+  const int copy = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0);
+  DIR* stream = copy < 0 ? nullptr : ::fdopendir(copy);
+  if (!stream) return sys_error("list", path, errno);
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = ::readdir(stream)) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  const int failed = errno;
+  ::closedir(stream);
+  if (failed != 0) return sys_error("list", path, failed);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<void> remove_tree(int dir, const std::string& path) {
+  if (::unlinkat(dir, path.c_str(), 0) == 0 || errno == ENOENT) return {};
+  if (errno != EISDIR && errno != EPERM) return sys_error("unlink", path, errno);
+  if (::unlinkat(dir, path.c_str(), AT_REMOVEDIR) == 0) return {};
+  if (errno != ENOTEMPTY && errno != EEXIST) return sys_error("rmdir", path, errno);
+  const Fd inside = TRY(openat2_beneath(dir, path, O_RDONLY | O_DIRECTORY));
+  for (const auto& name : TRY(list_directory(inside.get(), "."))) TRY_VOID(remove_tree(inside.get(), name));
+  return unlinkat(dir, path, AT_REMOVEDIR);
+}
+
+}  // namespace sys
+}  // namespace benchsand

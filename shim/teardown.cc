@@ -1,0 +1,118 @@
+#include "shim/teardown.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "oci/mountinfo.h"
+#include "shim/result_folder.h"
+
+namespace benchsand {
+
+namespace {
+
+constexpr std::uint64_t kEndWithinUs = 10'000'000;
+
+std::string status_text(int wait_status) {
+  const int signal = wait_status & 0x7f;
+  return signal ? "killed by signal " + std::to_string(signal) : "exited " + std::to_string((wait_status >> 8) & 0xff);
+}
+
+// The delegate's exit code, in the words of init's own status where the two agree (128 + signal for a signal).
+std::string delegate_text(int code, int wait_status) {
+  const int signal = wait_status & 0x7f;
+  const int due = signal ? 128 + signal : (wait_status >> 8) & 0xff;
+  return code == due ? status_text(wait_status) : "exited " + std::to_string(code) + " instead of " + std::to_string(due);
+}
+
+// Lets it reap init and end by itself; what does not end is killed, and the kernel takes its pid namespace along.
+Result<int> end_delegate(DelegateProcess& delegate) {
+  TRY_VOID(delegate.release());
+  if (const auto code = TRY(delegate.wait(sys::monotonic_us() + kEndWithinUs))) return *code;
+  TRY_VOID(delegate.kill());
+  if (const auto code = TRY(delegate.wait(sys::monotonic_us() + kEndWithinUs))) return *code;
+  return fault("wait for the delegate: still there 10 s after SIGKILL");
+}
+
+void end_processes(RunRemains& remains, Evidence& evidence) {
+  if (remains.cgroup)
+    if (const auto killed = remains.cgroup->kill(); !killed) remains.fault = killed.error().message;
+  if (!remains.delegate) return;
+  const auto code = end_delegate(*remains.delegate);
+  remains.delegate.reset();
+  if (!code) remains.fault = code.error().message;
+  if (!remains.wait_status) return;
+  evidence.set("teardown.init_status", status_text(*remains.wait_status), "/proc/PID/stat of init as a zombie");
+  if (code) evidence.set("teardown.delegate_status", delegate_text(*code, *remains.wait_status), "exit status of the delegate");
+  else evidence.missing("teardown.delegate_status", code.error().message, "exit status of the delegate");
+}
+
+// Which mounts of this host's own namespace lie below the run folder.
+Result<std::string> mounts_below(const std::string& path) {
+  const std::string source = "/proc/self/mountinfo";
+  std::string found;
+  for (const auto& mount : TRY(parse_mountinfo(TRY(sys::read_file(sys::kHere, source)), source)))
+    if (mount.target == path || mount.target.starts_with(path + "/")) found += (found.empty() ? "" : " ") + mount.target;
+  return found.empty() ? "gone" : found;
+}
+
+Result<std::string> gone_or_error(const Result<void>& removed) {
+  if (removed) return std::string("gone");
+  return std::unexpected(removed.error());
+}
+
+Result<std::string> cgroups_gone(const CgroupHost& host, const std::string& id) {
+  TRY_VOID(remove_run_cgroups(host, id));
+  const auto left = TRY(host.run_ids());
+  return std::find(left.begin(), left.end(), id) == left.end() ? "gone" : "still there";
+}
+
+Result<void> remove_results(const std::string& partial, const std::string& id) {
+  const std::filesystem::path path(partial);
+  if (path.filename() != ResultFolder::partial_name(id)) return fault("remove " + partial + ": not the name of unfinished results of " + id);
+  return sys::remove_tree(sys::kHere, partial);
+}
+
+}  // namespace
+
+void tear_down(const Host& host, const std::string& delegate, RunRemains& remains, Evidence& evidence) {
+  end_processes(remains, evidence);
+  if (!remains.folder) return;
+  const std::string id = remains.folder->id(), path = remains.folder->path();
+  evidence.take("teardown.cgroup", cgroups_gone(host.cgroup, id), "every cgroup hierarchy");
+  const auto state = sys::remove_tree(sys::kHere, delegate_state(delegate) + "/" + id);
+  if (!state) remains.fault = state.error().message;
+  evidence.take("teardown.mounts", mounts_below(path), "/proc/self/mountinfo");
+  evidence.take("teardown.run_folder", gone_or_error(remains.folder->remove()), path);
+}
+
+void discard_results(RunRemains& remains) {
+  if (remains.partial_results.empty() || !remains.folder) return;
+  if (const auto removed = remove_results(remains.partial_results, remains.folder->id()); !removed) remains.fault = removed.error().message;
+}
+
+namespace {
+
+Result<void> clear_run(const CgroupHost& host, const std::string& id, const std::string& partial, std::vector<std::string>& lines) {
+  TRY_VOID(remove_run_cgroups(host, id));
+  for (const char* delegate : {"crun", "runc"}) TRY_VOID(sys::remove_tree(sys::kHere, delegate_state(delegate) + "/" + id));
+  if (!partial.empty()) TRY_VOID(remove_results(partial, id));
+  TRY_VOID(sys::remove_tree(sys::kHere, std::string(kRunBase) + "/" + id));
+  lines.push_back("cleared run " + id + (partial.empty() ? "" : " and its unfinished results " + partial));
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> collect_garbage() {
+  const auto host = TRY(CgroupHost::find());
+  std::vector<std::string> lines;
+  for (const auto& run : TRY(dead_runs())) TRY_VOID(clear_run(host, run.id, run.partial_results, lines));
+  // A cgroup without a folder: /run was emptied under us. A living run has both, so look at the folders second.
+  const auto with_cgroup = TRY(host.run_ids());
+  const auto living = TRY(all_runs());
+  for (const auto& id : with_cgroup)
+    if (std::find(living.begin(), living.end(), id) == living.end()) TRY_VOID(clear_run(host, id, "", lines));
+  return lines;
+}
+
+}  // namespace benchsand

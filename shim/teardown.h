@@ -1,0 +1,31 @@
+// Taking a run away, and proving that it is gone. The same steps serve the end of a run, its failures, and gc.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "oci/evidence.h"
+#include "shim/delegate.h"
+#include "shim/host_cgroup.h"
+#include "shim/load.h"
+#include "shim/run_folder.h"
+
+namespace benchsand {
+
+// What exists of a run; filled the moment it is made.
+struct RunRemains {
+  std::optional<RunFolder> folder;
+  std::optional<RunCgroup> cgroup;
+  std::optional<DelegateProcess> delegate;
+  std::optional<int> wait_status;              // of init, once it is a zombie
+  std::string partial_results;
+  std::string fault;                           // what could not be taken away
+};
+
+void tear_down(const Host& host, const std::string& delegate, RunRemains& remains, Evidence& evidence);
+void discard_results(RunRemains& remains);
+
+// `benchsand gc`: every run whose owner is dead. Returns a line for each thing that was cleared.
+Result<std::vector<std::string>> collect_garbage();
+
+}  // namespace benchsand
