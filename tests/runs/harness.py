@@ -70,7 +70,7 @@ class Bench:
         shutil.copy(candidate, self.work / "task" / "candidate")
         self.profiles = self.work / "profiles"
         shutil.copytree(SOURCE / "profiles", self.profiles)
-        self.compiled = compiled
+        self.before = left_behind()
         if compiled:
             for profile in self.profiles.glob("*.yaml"):
                 # This kernel cannot hand back an attached filter (no CONFIG_CHECKPOINT_RESTORE).
@@ -117,11 +117,11 @@ class Bench:
 
 def left_behind():
     """Cgroups, mounts and processes of runs on this machine."""
-    left = [line.split()[4] for line in open("/proc/self/mountinfo") if "benchsand" in line.split()[4]
-            and "/benchsand-runs-" not in line]
+    left = {line.split()[4] for line in open("/proc/self/mountinfo") if "benchsand" in line.split()[4]
+            and "/benchsand-runs-" not in line}
     for folder, names, _ in os.walk("/sys/fs/cgroup"):
         if os.path.basename(folder) == "benchsand":
-            left += [os.path.join(folder, name) for name in names]
+            left.update(os.path.join(folder, name) for name in names)
             names.clear()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -129,5 +129,5 @@ def left_behind():
         except OSError:
             continue
         if command.startswith(b"/task/candidate"):
-            left.append(f"process {pid}: {command!r}")
+            left.add(f"process {pid}: {command!r}")
     return left
