@@ -139,8 +139,7 @@ void teardown(const Policy&, const HostFacts&, WallBuilder wall) {
       .equals("cgroup", "gone")
       .equals("mounts", "gone")
       .equals("run_folder", "gone")
-      .named("init_status")
-      .same_as("delegate_status", "teardown.init_status");
+      .equals("pid_namespace", "gone");
 }
 
 void evidence(const Policy&, const HostFacts&, WallBuilder wall) {
@@ -152,6 +151,7 @@ void evidence(const Policy&, const HostFacts&, WallBuilder wall) {
       .digest("config_sha256")
       .digest("delegate_sha256");
   wall.at_the_end()
+      .equals("delegate_exit", std::uint64_t{0})
       .same_as("cgroup_id.end", "evidence.cgroup_id")
       .same_as("init_start_time.end", "evidence.init_start_time")
       .same_as("config_sha256.end", "evidence.config_sha256");

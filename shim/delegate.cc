@@ -4,6 +4,7 @@
 #include <linux/close_range.h>
 #include <linux/mount.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -26,7 +27,7 @@ constexpr std::uint64_t kEndWithinUs = 10'000'000;
 
 // What the child needs, laid out before the fork: between fork and exec nothing may allocate.
 struct Child {
-  int go = -1, report = -1;
+  int go = -1, report = -1, exit_code = -1;
   std::array<int, 3> standard{};
   int binary = -1;
   int output_mount = -1;
@@ -67,24 +68,45 @@ void reset_signals(const Child& child) {
   for (int signal = 1; signal < 32; ++signal) ::signal(signal, SIG_DFL);  // KILL and STOP refuse, rightly
 }
 
-[[noreturn]] void run_child(const Child& child) {
-  must(child, "prctl PR_SET_PDEATHSIG", ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
-  // benchsand may have died before the line above; then its end of this pipe is closed and nothing arrives.
-  char go = 0;
-  if (::read(child.go, &go, 1) != 1) ::_exit(127);
+[[noreturn]] void run_delegate(const Child& child) {
   must(child, "setsid", ::setsid() >= 0);
-  must(child, "make mounts private", ::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
-  // The delegate reads /proc/self; in its own pid namespace that needs a proc of its own.
-  must(child, "mount /proc", ::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0);
-  if (child.output_mount >= 0)
-    must(child, "move_mount the output",
-         ::syscall(SYS_move_mount, child.output_mount, "", AT_FDCWD, child.output_target, MOVE_MOUNT_F_EMPTY_PATH) == 0);
   set_standard_descriptors(child);
   reset_signals(child);
   ::umask(022);
   must(child, "close_range", ::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) == 0);
   ::syscall(SYS_execveat, child.binary, "", child.arguments, child.environment, AT_EMPTY_PATH);
   give_up(child, "execveat the delegate");
+}
+
+// Hands on the delegate's wait status and then does nothing until it is killed; above all it reaps nobody else.
+[[noreturn]] void keep(const Child& child, pid_t delegate) {
+  const int exit_code = ::fcntl(child.exit_code, F_DUPFD_CLOEXEC, 0);
+  // A copy of benchsand's descriptors here would keep pipes and locks alive after benchsand.
+  if (exit_code != 0) ::dup2(exit_code, 0);
+  ::syscall(SYS_close_range, 1U, ~0U, 0);
+  int status = 0;
+  while (::waitpid(delegate, &status, 0) < 0 && errno == EINTR) {
+  }
+  const ssize_t ignored = ::write(0, &status, sizeof status);            // the reader sees a closed pipe otherwise
+  static_cast<void>(ignored);
+  for (;;) ::pause();
+}
+
+[[noreturn]] void run_keeper(const Child& child) {
+  must(child, "prctl PR_SET_PDEATHSIG", ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
+  // benchsand may have died before the line above; then its end of this pipe is closed and nothing arrives.
+  char go = 0;
+  if (::read(child.go, &go, 1) != 1) ::_exit(127);
+  must(child, "make mounts private", ::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
+  // The delegate reads /proc/self; in its own pid namespace that needs a proc of its own.
+  must(child, "mount /proc", ::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0);
+  if (child.output_mount >= 0)
+    must(child, "move_mount the output",
+         ::syscall(SYS_move_mount, child.output_mount, "", AT_FDCWD, child.output_target, MOVE_MOUNT_F_EMPTY_PATH) == 0);
+  const pid_t delegate = ::fork();
+  must(child, "fork the delegate", delegate >= 0);
+  if (delegate == 0) run_delegate(child);
+  keep(child, delegate);
 }
 
 std::vector<char*> pointers(std::vector<std::string>& strings) {
@@ -94,7 +116,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return list;
 }
 
-Result<std::pair<pid_t, Fd>> clone_into_namespaces(const Child& child, Fd& go_write, Fd& report_read) {
+Result<Fd> clone_keeper(const Child& child, const Fd& go_write) {
   int pidfd = -1;
   clone_args args{};
   args.flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_PIDFD;
@@ -104,10 +126,9 @@ Result<std::pair<pid_t, Fd>> clone_into_namespaces(const Child& child, Fd& go_wr
   if (pid < 0) return sys_error("clone3", "CLONE_NEWPID|CLONE_NEWNS", errno);
   if (pid == 0) {
     ::close(go_write.get());                   // or our own copy would keep the pipe open for ever
-    ::close(report_read.get());
-    run_child(child);
+    run_keeper(child);
   }
-  return std::make_pair(static_cast<pid_t>(pid), Fd(pidfd));
+  return Fd(pidfd);
 }
 
 // Nothing until exec closed the pipe; otherwise errno and the step that failed.
@@ -126,15 +147,16 @@ Result<void> read_report(const Fd& report) {
 
 }  // namespace
 
-Result<DelegateProcess> DelegateProcess::start(const DelegateBinary& binary, DelegateStart start) {
+Result<Delegate> Delegate::start(const DelegateBinary& binary, DelegateStart start) {
   std::vector<std::string> arguments = {binary.facts.name};
   arguments.insert(arguments.end(), start.arguments.begin(), start.arguments.end());
   std::vector<std::string> environment = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"};
   const auto argv = pointers(arguments), envp = pointers(environment);
-  sys::Pipe go = TRY(sys::pipe()), report = TRY(sys::pipe());
+  sys::Pipe go = TRY(sys::pipe()), report = TRY(sys::pipe()), exit_code = TRY(sys::pipe());
   Child child;
   child.go = go.read.get();
   child.report = report.write.get();
+  child.exit_code = exit_code.write.get();
   child.standard = {start.standard_input.get(), start.standard_output.get(), start.standard_error.get()};
   child.binary = binary.file.get();
   if (start.output_mount) child.output_mount = start.output_mount->get();
@@ -142,30 +164,34 @@ Result<DelegateProcess> DelegateProcess::start(const DelegateBinary& binary, Del
   child.arguments = argv.data();
   child.environment = envp.data();
 
-  auto [pid, pidfd] = TRY(clone_into_namespaces(child, go.write, report.read));
-  DelegateProcess process;
-  process.pidfd_ = std::move(pidfd);
+  Delegate delegate;
+  delegate.exit_pipe_ = std::move(exit_code.read);
+  delegate.keeper_ = TRY(clone_keeper(child, go.write));
   report.write.reset();
   TRY_VOID(sys::write_all(go.write, "g", "the delegate's start pipe"));
   TRY_VOID(read_report(report.read));
-  return process;
+  return delegate;
 }
 
-DelegateProcess::~DelegateProcess() {
-  if (ended_ || !pidfd_) return;
-  // The last resort on an error path; the first process of a pid namespace takes all others along.
-  if (sys::pidfd_send_signal(pidfd_, SIGKILL)) static_cast<void>(sys::wait_child(pidfd_, sys::monotonic_us() + kEndWithinUs));
+// On an error path nobody is left to look at a failure; the kernel kills the keeper with benchsand at the latest.
+Delegate::~Delegate() {
+  if (keeper_) static_cast<void>(end());
 }
 
-Result<void> DelegateProcess::hold() const { return sys::pidfd_send_signal(pidfd_, SIGSTOP); }
-Result<void> DelegateProcess::release() const { return sys::pidfd_send_signal(pidfd_, SIGCONT); }
-Result<void> DelegateProcess::kill() const { return sys::pidfd_send_signal(pidfd_, SIGKILL); }
+Result<std::optional<int>> Delegate::wait(std::uint64_t deadline_us) const {
+  if (TRY(sys::poll_one(exit_pipe_, POLLIN, deadline_us)) == 0) return std::nullopt;
+  int status = 0;
+  if (::read(exit_pipe_.get(), &status, sizeof status) != sizeof status)
+    return fault("read the exit status of the delegate: its keeper is gone");
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
 
-Result<std::optional<int>> DelegateProcess::wait(std::uint64_t deadline_us) {
-  const auto status = TRY(sys::wait_child(pidfd_, deadline_us));
-  if (!status) return std::nullopt;
-  ended_ = true;
-  return WIFEXITED(*status) ? WEXITSTATUS(*status) : 128 + WTERMSIG(*status);
+Result<void> Delegate::end() {
+  const Fd keeper = std::move(keeper_);
+  TRY_VOID(sys::pidfd_send_signal(keeper, SIGKILL));
+  if (!TRY(sys::wait_child(keeper, sys::monotonic_us() + kEndWithinUs)))
+    return fault("wait for the processes of the run: still there 10 s after SIGKILL");
+  return {};
 }
 
 }  // namespace benchsand

@@ -1,7 +1,11 @@
 // The delegate (crun or runc): found once, executed by descriptor, in a pid and mount namespace of its own.
 //
-// The pid namespace is the lifeline: the delegate is its first process and dies with benchsand (PDEATHSIG), and the kernel
-// then kills everything in it, the container included. The mount namespace does the same for mounts.
+//   benchsand ── keeper (first process of the pid namespace) ── delegate `run --detach`, which ends once the container runs
+//                   └── the container's init, orphaned to the keeper, which never reaps it
+//
+// The keeper is the lifeline: it dies with benchsand (PDEATHSIG), and the kernel then kills everything in its pid namespace,
+// the container included. The mount namespace does the same for mounts. As nobody reaps init and nobody runs the
+// delegate's clean-up, cgroup and exit status stay readable until benchsand is done with them.
 #pragma once
 
 #include <optional>
@@ -30,26 +34,23 @@ struct DelegateStart {
   std::string output_target;
 };
 
-// Running, stopped or ended; its exit status is taken once.
-class DelegateProcess {
+class Delegate {
  public:
-  static Result<DelegateProcess> start(const DelegateBinary& binary, DelegateStart start);
-  DelegateProcess(DelegateProcess&&) = default;
-  DelegateProcess& operator=(DelegateProcess&&) = default;
-  ~DelegateProcess();                          // kills it and with it everything in its pid namespace
+  static Result<Delegate> start(const DelegateBinary& binary, DelegateStart start);
+  Delegate(Delegate&&) = default;
+  Delegate& operator=(Delegate&&) = default;
+  ~Delegate();
 
-  const Fd& pidfd() const { return pidfd_; }
-  // While it is stopped it cannot reap the container's init or remove the cgroup: the evidence keeps.
-  Result<void> hold() const;
-  Result<void> release() const;
-  Result<void> kill() const;
-  // Exit code, or 128 + signal; nullopt when it still runs at the deadline.
-  Result<std::optional<int>> wait(std::uint64_t deadline_us);
+  const Fd& exit_pipe() const { return exit_pipe_; }            // readable once the delegate has ended
+  // Its exit code, or 128 + signal; nullopt when it still runs at the deadline.
+  Result<std::optional<int>> wait(std::uint64_t deadline_us) const;
+  // Kills the keeper. When this succeeds, no process of its pid namespace is left: the kernel waits for them all.
+  Result<void> end();
 
  private:
-  DelegateProcess() = default;
-  Fd pidfd_;
-  bool ended_ = false;
+  Delegate() = default;
+  Fd keeper_;                                  // pidfd
+  Fd exit_pipe_;
 };
 
 }  // namespace benchsand

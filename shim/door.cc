@@ -32,6 +32,18 @@ Result<std::optional<Notification>> next_exec(const SeccompNotify& notify, std::
   }
 }
 
+// A signal to the task voids the notification and the call is made anew: runc's Go runtime signals its own threads, and
+// reading the filter stops the task. Whoever comes instead of the held task is not what was looked at.
+Result<void> keep_held(Door& door, const SeccompNotify& notify, std::uint64_t deadline_us) {
+  while (!TRY(notify.still_waits(door.held))) {
+    const auto again = TRY(next_exec(notify, deadline_us));
+    if (!again) return fault("hold the candidate's first exec: the process is gone");
+    if (again->task != door.init.pid()) return fault("hold the candidate's first exec: another task came to exec instead");
+    door.held = *again;
+  }
+  return {};
+}
+
 Result<BpfProgram> proven_filter(const Door& door, const Policy& policy, const BpfProgram& compiled, Evidence& evidence) {
   if (policy.filter_proof == FilterProof::compiled) {
     evidence.set("syscalls.proof", std::string("compiled from the policy"), "libseccomp");
@@ -81,18 +93,14 @@ Result<std::optional<Door>> wait_at_door(const SeccompNotify& notify, std::uint6
   door.pidfd = TRY(sys::pidfd_open(exec->task));
   door.pinned = TRY(pin_namespaces(door.init));
   // Still held after the descriptors were taken: then they are of this very process, not of a successor of its number.
-  if (!TRY(notify.still_waits(door.held))) return fault("hold the candidate's first exec: the process is gone");
+  TRY_VOID(keep_held(door, notify, deadline_us));
   return door;
 }
 
 Result<void> observe_at_door(Door& door, const SeccompNotify& notify, const Policy& policy, const Made& made,
                              RunCgroup& cgroup, Evidence& evidence, std::uint64_t deadline_us) {
   observe_filter(door, policy, evidence);
-  if (policy.filter_proof == FilterProof::dump) {
-    const auto again = TRY(next_exec(notify, deadline_us));
-    if (!again || again->task != door.init.pid()) return fault("hold the candidate's first exec again after its filter was read: it is gone");
-    door.held = *again;
-  }
+  TRY_VOID(keep_held(door, notify, deadline_us));
   TRY_VOID(cgroup.open_leaf(TRY(door.init.read("cgroup")), door.init.name("cgroup"), evidence));
   cgroup.observe_limits(evidence, "");
   observe_privileges(door.init, evidence);
@@ -102,8 +110,7 @@ Result<void> observe_at_door(Door& door, const SeccompNotify& notify, const Poli
   observe_mounts(door.init.read("mountinfo"), door.init.name("mountinfo"), policy, "", evidence);
   observe_network_at_door(door.init, evidence);
   observe_start_time(door.init, "", evidence);
-  if (!TRY(notify.still_waits(door.held))) return fault("hold the candidate's first exec: the process went away while it was looked at");
-  return {};
+  return keep_held(door, notify, deadline_us);
 }
 
 }  // namespace benchsand

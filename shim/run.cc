@@ -100,7 +100,6 @@ Result<void> Run::story() {
   TRY_VOID(start_delegate());
   TRY_VOID(wait_for_listener());
   if (!TRY(candidate_may_start())) return {};
-  TRY_VOID(remains_.delegate->hold());
   TRY_VOID(watch());
   TRY_VOID(observe_end());
   return collect();
@@ -119,19 +118,19 @@ Result<void> Run::write_bundle() {
 Result<void> Run::start_delegate() {
   DelegateStart start;
   start.arguments = {"--root", delegate_state(facts_.delegate.name), "--log", remains_.folder->path("delegate.log"),
-                     "run", "--bundle", remains_.folder->path(), facts_.id};
+                     "run", "--detach", "--bundle", remains_.folder->path(), facts_.id};
   start.standard_input = std::move(stdin_);
   start.standard_output = out_->take_writer();
   start.standard_error = err_->take_writer();
   start.output_mount = &output_->mount();
   start.output_target = remains_.folder->path("output");
-  remains_.delegate = TRY(DelegateProcess::start(host_.delegate, std::move(start)));
+  remains_.delegate = TRY(Delegate::start(host_.delegate, std::move(start)));
   return {};
 }
 
 // The delegate connects, or ends, or somebody wants benchsand to stop.
 Result<void> Run::wait_for_listener() {
-  std::array<pollfd, 3> waits = {{{listener_->fd().get(), POLLIN, 0}, {remains_.delegate->pidfd().get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}}};
+  std::array<pollfd, 3> waits = {{{listener_->fd().get(), POLLIN, 0}, {remains_.delegate->exit_pipe().get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}}};
   const int n = ::poll(waits.data(), waits.size(), static_cast<int>(kStartWithinUs / 1000));
   if (n < 0) return sys_error("poll", "the seccomp listener", errno);
   if (waits[2].revents != 0) return fault("start the container: benchsand was told to stop");
@@ -168,7 +167,7 @@ Result<void> Run::watch() {
   return {};
 }
 
-// 7. The end: init is a zombie, the delegate stands still, the leaf cgroup is whole.
+// 7. The end: init is a zombie that nobody reaps, so its exit status and the leaf cgroup are whole.
 Result<void> Run::observe_end() {
   RunCgroup& cgroup = *remains_.cgroup;
   TRY_VOID(cgroup.kill());
@@ -188,9 +187,11 @@ Result<void> Run::observe_end() {
   evidence_.take("evidence.config_sha256.end", config ? Result<std::string>(sha256_hex(*config)) : Result<std::string>(std::unexpected(config.error())), "config.json read again");
   const auto stat = TRY(parse_process_stat(TRY(door_->init.read("stat")), door_->init.name("stat")));
   if (stat.state != 'Z') return fault("read the exit status of init: it is in state " + std::string(1, stat.state) + ", not a zombie");
+  const auto delegate = TRY(remains_.delegate->wait(sys::monotonic_us() + kEmptyWithinUs));
+  if (!delegate) return fault("wait for " + facts_.delegate.name + ": it still runs after the container has ended");
+  evidence_.set("evidence.delegate_exit", static_cast<std::uint64_t>(*delegate), facts_.delegate.name + " run --detach");
   spend(evidence_, watched_, policy_.limits, out_->bytes(), err_->bytes());
-  remains_.wait_status = static_cast<int>(stat.wait_status);
-  end_ = end_of(end_facts(evidence_, watched_, *remains_.wait_status), policy_.limits);
+  end_ = end_of(end_facts(evidence_, watched_, static_cast<int>(stat.wait_status)), policy_.limits);
   return {};
 }
 

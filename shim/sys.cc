@@ -170,15 +170,23 @@ Result<std::vector<std::string>> list_directory(int dir, const std::string& path
   return names;
 }
 
-Result<void> remove_tree(int dir, const std::string& path) {
+namespace {
+
+Result<void> remove_tree_on(int dir, const std::string& path, std::optional<dev_t> device) {
   if (::unlinkat(dir, path.c_str(), 0) == 0 || errno == ENOENT) return {};
   if (errno != EISDIR && errno != EPERM) return sys_error("unlink", path, errno);
   if (::unlinkat(dir, path.c_str(), AT_REMOVEDIR) == 0) return {};
   if (errno != ENOTEMPTY && errno != EEXIST) return sys_error("rmdir", path, errno);
-  const Fd inside = TRY(openat2_beneath(dir, path, O_RDONLY | O_DIRECTORY));
-  for (const auto& name : TRY(list_directory(inside.get(), "."))) TRY_VOID(remove_tree(inside.get(), name));
+  const Fd inside = TRY(open_directory(dir, path));
+  const dev_t here = TRY(fstat(inside, path)).st_dev;
+  if (device && here != *device) return fault("remove " + path + ": another file system is mounted there");
+  for (const auto& name : TRY(list_directory(inside.get(), "."))) TRY_VOID(remove_tree_on(inside.get(), name, here));
   return unlinkat(dir, path, AT_REMOVEDIR);
 }
+
+}  // namespace
+
+Result<void> remove_tree(int dir, const std::string& path) { return remove_tree_on(dir, path, std::nullopt); }
 
 }  // namespace sys
 }  // namespace benchsand

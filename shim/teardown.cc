@@ -10,40 +10,14 @@ namespace benchsand {
 
 namespace {
 
-constexpr std::uint64_t kEndWithinUs = 10'000'000;
-
-std::string status_text(int wait_status) {
-  const int signal = wait_status & 0x7f;
-  return signal ? "killed by signal " + std::to_string(signal) : "exited " + std::to_string((wait_status >> 8) & 0xff);
-}
-
-// The delegate's exit code, in the words of init's own status where the two agree (128 + signal for a signal).
-std::string delegate_text(int code, int wait_status) {
-  const int signal = wait_status & 0x7f;
-  const int due = signal ? 128 + signal : (wait_status >> 8) & 0xff;
-  return code == due ? status_text(wait_status) : "exited " + std::to_string(code) + " instead of " + std::to_string(due);
-}
-
-// Lets it reap init and end by itself; what does not end is killed, and the kernel takes its pid namespace along.
-Result<int> end_delegate(DelegateProcess& delegate) {
-  TRY_VOID(delegate.release());
-  if (const auto code = TRY(delegate.wait(sys::monotonic_us() + kEndWithinUs))) return *code;
-  TRY_VOID(delegate.kill());
-  if (const auto code = TRY(delegate.wait(sys::monotonic_us() + kEndWithinUs))) return *code;
-  return fault("wait for the delegate: still there 10 s after SIGKILL");
-}
-
 void end_processes(RunRemains& remains, Evidence& evidence) {
   if (remains.cgroup)
     if (const auto killed = remains.cgroup->kill(); !killed) remains.fault = killed.error().message;
   if (!remains.delegate) return;
-  const auto code = end_delegate(*remains.delegate);
+  const auto ended = remains.delegate->end();
+  if (ended) evidence.set("teardown.pid_namespace", std::string("gone"), "wait for its first process");
+  else evidence.missing("teardown.pid_namespace", ended.error().message, "wait for its first process");
   remains.delegate.reset();
-  if (!code) remains.fault = code.error().message;
-  if (!remains.wait_status) return;
-  evidence.set("teardown.init_status", status_text(*remains.wait_status), "/proc/PID/stat of init as a zombie");
-  if (code) evidence.set("teardown.delegate_status", delegate_text(*code, *remains.wait_status), "exit status of the delegate");
-  else evidence.missing("teardown.delegate_status", code.error().message, "exit status of the delegate");
 }
 
 // Which mounts of this host's own namespace lie below the run folder.

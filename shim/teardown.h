@@ -16,8 +16,7 @@ namespace benchsand {
 struct RunRemains {
   std::optional<RunFolder> folder;
   std::optional<RunCgroup> cgroup;
-  std::optional<DelegateProcess> delegate;
-  std::optional<int> wait_status;              // of init, once it is a zombie
+  std::optional<Delegate> delegate;
   std::string partial_results;
   std::string fault;                           // what could not be taken away
 };
