@@ -1,14 +1,19 @@
 """Runs one task through the benchsand program and hands back its record, for the scenarios in runs.py."""
 
+import fcntl
+import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
+RUN_ID = re.compile(r"r[0-9a-f]{24}")
 
 
 class Wrong(Exception):
@@ -70,7 +75,8 @@ class Bench:
         shutil.copy(candidate, self.work / "task" / "candidate")
         self.profiles = self.work / "profiles"
         shutil.copytree(SOURCE / "profiles", self.profiles)
-        self.before = left_behind()
+        self.token = self.work.name
+        self.before = {where for _, where in traces()}
         if compiled:
             for profile in self.profiles.glob("*.yaml"):
                 # This kernel cannot hand back an attached filter (no CONFIG_CHECKPOINT_RESTORE).
@@ -78,6 +84,9 @@ class Bench:
                 if "filter_proof: dump" not in text:
                     raise Wrong(f"{profile} has no line `filter_proof: dump` to change")
                 profile.write_text(text.replace("filter_proof: dump", "filter_proof: compiled"))
+
+    def left_behind(self):
+        return left_behind(self.token, self.before)
 
     def close(self):
         shutil.rmtree(self.work)
@@ -105,9 +114,12 @@ class Bench:
         process = subprocess.run(arguments, capture_output=True, text=True, timeout=60 + 30 * self.slow)
         return Run(process, self.work / "out")
 
+    def candidate(self, verb, number=0):
+        """The program of candidate.c; the token makes its processes known as this bench's."""
+        return ["/task/candidate", verb, str(number), self.token]
+
     def verb(self, *words, profile="strict", **keys):
-        """The candidate program of candidate.c with one of its verbs."""
-        return self.run_task(self.write_task(["/task/candidate", *map(str, words)], **keys), profile)
+        return self.run_task(self.write_task(self.candidate(*words), **keys), profile)
 
     def python(self, code, **keys):
         (self.work / "task" / "solve.py").write_text(code)
@@ -115,19 +127,40 @@ class Bench:
         return self.run_task(task, "python")
 
 
-def left_behind():
-    """Cgroups, mounts and processes of runs on this machine."""
-    left = {line.split()[4] for line in open("/proc/self/mountinfo") if "benchsand" in line.split()[4]
-            and "/benchsand-runs-" not in line}
-    for folder, names, _ in os.walk("/sys/fs/cgroup"):
-        if os.path.basename(folder) == "benchsand":
-            left.update(os.path.join(folder, name) for name in names)
-            names.clear()
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        except OSError:
-            continue
-        if command.startswith(b"/task/candidate"):
-            left.add(f"process {pid}: {command!r}")
+def alive(run_id):
+    """A run holds the lock in its folder for as long as its benchsand lives."""
+    try:
+        with open(f"/run/benchsand/{run_id}/lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def traces():
+    """What of runs is to be seen on this machine: (run id or token, where)."""
+    for place in ["/run/benchsand", *glob.glob("/sys/fs/cgroup/**/benchsand", recursive=True)]:
+        names = os.listdir(place) if os.path.isdir(place) else []
+        yield from ((name, f"{place}/{name}") for name in names if RUN_ID.fullmatch(name))
+    for line in open("/proc/self/mountinfo"):
+        for name in RUN_ID.findall(line):
+            yield name, f"mount {line.split()[4]}"
+
+
+def left_behind(token, before):
+    """Traces of dead runs, and processes of this bench's candidates. Other runs here may be ending just now: look again."""
+    for _ in range(25):
+        left = {where for name, where in traces() if where not in before and not alive(name)}
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                command = Path(f"/proc/{pid}/cmdline").read_bytes()
+            except OSError:
+                continue
+            if command.startswith(b"/task/candidate") and token.encode() in command:
+                left.add(f"process {pid}: {command!r}")
+        if not left:
+            break
+        time.sleep(0.2)
     return left

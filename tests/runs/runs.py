@@ -14,7 +14,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-from harness import MIB, SOURCE, Bench, Wrong, between, equal, left_behind
+from harness import MIB, SOURCE, Bench, Wrong, between, equal
 
 SCENARIOS = {}
 
@@ -71,7 +71,7 @@ def exit_status_is_kept(bench):
 
 @scenario
 def signal_is_kept(bench):
-    bench.verb("abort").expect(1, "failed", "signaled", exit_code=None, signal=11)
+    bench.verb("crash").expect(1, "failed", "signaled", exit_code=None, signal=11)
 
 
 @scenario
@@ -211,7 +211,7 @@ def bad_use_is_status_2(bench):
 
 @scenario
 def killed_benchsand_leaves_nothing(bench):
-    task = bench.write_task(["/task/candidate", "sleep", "300"])
+    task = bench.write_task(bench.candidate("sleep", 300))
     for step in range(12):
         process = subprocess.Popen(bench.arguments(task), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         time.sleep(0.012 * step * bench.slow)
@@ -221,7 +221,7 @@ def killed_benchsand_leaves_nothing(bench):
             raise Wrong(f"a killed run was scored, step {step}")
         cleared = subprocess.run([bench.program, "gc"], capture_output=True, text=True, timeout=60)
         equal(f"gc status, step {step}, {cleared.stderr}", cleared.returncode, 0)
-        equal(f"left after gc, step {step}", left_behind() - bench.before, set())
+        equal(f"left after gc, step {step}", bench.left_behind(), set())
 
 
 def main():
@@ -243,7 +243,7 @@ def main():
         begin = time.monotonic()
         try:
             SCENARIOS[name](bench)
-            equal("left behind", left_behind() - bench.before, set())
+            equal("left behind", bench.left_behind(), set())
             result = "ok  "
         except (Wrong, KeyError, TypeError, ValueError, OSError, subprocess.SubprocessError) as error:
             result = f"FAIL {type(error).__name__}: {error}\n    "
