@@ -71,8 +71,6 @@ constexpr std::uint32_t kDataBytes = 64;         // sizeof(struct seccomp_data)
 constexpr std::uint32_t kReturnAllow = 0x7fff0000;
 constexpr std::size_t kMostSteps = 1 << 17;
 
-using Word = std::optional<std::uint32_t>;
-
 std::unexpected<Error> bad_instruction(std::size_t at, const BpfInstruction& instruction, const std::string& why) {
   std::array<char, 64> text{};
   std::snprintf(text.data(), text.size(), "instruction %zu (code 0x%02x, k 0x%x): ", at,
@@ -129,13 +127,25 @@ Result<void> check_memory_reads(const BpfProgram& program) {
   return {};
 }
 
-struct State {
-  std::size_t at = 0;
-  Word a = 0, x = 0;
-  std::array<Word, kMemoryWords> memory{};
+// A register or memory word: a constant, some bits of a word of the data, or anything.
+struct Word {
+  enum class Kind { constant, data, anything } kind = Kind::constant;
+  std::uint32_t value = 0;  // the constant, or the bits of the data word
+  std::size_t index = 0;    // of the data word
 };
 
-Word arithmetic(std::uint16_t code, std::uint32_t a, std::uint32_t operand) {
+Word anything() {
+  return {.kind = Word::Kind::anything};
+}
+
+struct State {
+  std::size_t at = 0;
+  Word a, x;
+  std::array<Word, kMemoryWords> memory{};
+  Facts facts;
+};
+
+std::uint32_t arithmetic(std::uint16_t code, std::uint32_t a, std::uint32_t operand) {
   switch (code & ~kOperandIsX) {
     case kAddK:
       return a + operand;
@@ -155,10 +165,8 @@ Word arithmetic(std::uint16_t code, std::uint32_t a, std::uint32_t operand) {
       return a >> (operand & 31);
     case kXorK:
       return a ^ operand;
-    case kNegate:
-      return 0U - a;
     default:
-      return std::nullopt;
+      return 0U - a;  // kNegate
   }
 }
 
@@ -177,122 +185,149 @@ bool jumps(std::uint16_t code, std::uint32_t a, std::uint32_t operand) {
 
 class Explorer {
  public:
-  Explorer(const BpfProgram& program, const PartialData& data) : program_(program), data_(data) {}
+  Explorer(const BpfProgram& program, const Facts& facts) : program_(program) { pending_.emplace_back().facts = facts; }
 
-  Result<std::set<std::uint32_t>> run() {
-    pending_.push_back(State{});
+  Result<std::vector<Path>> run() {
     while (!pending_.empty()) {
-      State state = pending_.back();
+      State state = std::move(pending_.back());
       pending_.pop_back();
       while (step(state))
         if (++steps_ > kMostSteps) return fault("follow the seccomp program: it has too many paths");
     }
-    return std::move(answers_);
+    return std::move(paths_);
   }
 
  private:
   // false: this path has ended.
   bool step(State& state) {
     const BpfInstruction& i = program_[state.at++];
-    const Word operand = (i.code & kOperandIsX) != 0 ? state.x : Word(i.k);
+    const Word operand = (i.code & kOperandIsX) != 0 ? state.x : Word{.value = i.k};
     if ((i.code & kClassMask) == kClassAlu) return calculate(state, i, operand);
     if (is_conditional_jump(i.code)) return branch(state, i, operand);
-    switch (i.code) {
-      case kLoadWord:
-        state.a = data_[i.k / 4];
-        break;
-      case kLoadImmediate:
-        state.a = i.k;
-        break;
-      case kLoadLength:
-        state.a = kDataBytes;
-        break;
-      case kLoadMemory:
-        state.a = state.memory[i.k];
-        break;
-      case kLoadXImmediate:
-        state.x = i.k;
-        break;
-      case kLoadXLength:
-        state.x = kDataBytes;
-        break;
-      case kLoadXMemory:
-        state.x = state.memory[i.k];
-        break;
-      case kStore:
-        state.memory[i.k] = state.a;
-        break;
-      case kStoreX:
-        state.memory[i.k] = state.x;
-        break;
-      case kTax:
-        state.x = state.a;
-        break;
-      case kTxa:
-        state.a = state.x;
-        break;
-      case kJump:
-        state.at += i.k;
-        break;
-      case kReturnK:
-        return end(i.k);
-      // Whatever a candidate could make it return, the worst is an allowed call.
-      case kReturnA:
-        return end(state.a ? *state.a : kReturnAllow);
-      default:
-        break;
-    }
+    if (i.code == kReturnK) return end(state, i.k);
+    // Whatever a candidate could make it return, the worst is an allowed call.
+    if (i.code == kReturnA) return end(state, state.a.kind == Word::Kind::constant ? state.a.value : kReturnAllow);
+    if (i.code == kJump)
+      state.at += i.k;
+    else
+      move(state, i);
     return true;
   }
 
-  bool end(std::uint32_t answer) {
-    answers_.insert(answer);
+  static void move(State& state, const BpfInstruction& i) {
+    if (i.code == kLoadWord) state.a = load(state, i.k / 4);
+    if (i.code == kLoadImmediate) state.a = {.value = i.k};
+    if (i.code == kLoadLength) state.a = {.value = kDataBytes};
+    if (i.code == kLoadMemory) state.a = state.memory[i.k];
+    if (i.code == kLoadXImmediate) state.x = {.value = i.k};
+    if (i.code == kLoadXLength) state.x = {.value = kDataBytes};
+    if (i.code == kLoadXMemory) state.x = state.memory[i.k];
+    if (i.code == kStore) state.memory[i.k] = state.a;
+    if (i.code == kStoreX) state.memory[i.k] = state.x;
+    if (i.code == kTax) state.x = state.a;
+    if (i.code == kTxa) state.a = state.x;
+  }
+
+  static Word load(const State& state, std::size_t index) {
+    const WordFacts& facts = state.facts[index];
+    if (facts.knows(~0U)) return {.value = facts.value};
+    return {.kind = Word::Kind::data, .value = ~0U, .index = index};
+  }
+
+  bool end(State& state, std::uint32_t answer) {
+    paths_.push_back({answer, std::move(state.facts)});
     return false;
   }
 
-  bool calculate(State& state, const BpfInstruction& i, Word operand) {
-    const bool divides = i.code == kDivX;
-    if (divides && operand == 0U) return end(0);  // the kernel ends the filter with 0, which kills
-    if (divides && !operand) answers_.insert(0);
-    state.a = state.a && operand ? arithmetic(i.code, *state.a, *operand) : Word{};
+  bool calculate(State& state, const BpfInstruction& i, const Word& operand) {
+    const bool constant = operand.kind == Word::Kind::constant;
+    // The kernel ends the filter with 0, which kills, when X is 0.
+    if (i.code == kDivX && constant && operand.value == 0) return end(state, 0);
+    if (i.code == kDivX && !constant) paths_.push_back({0, state.facts});
+    if (constant && state.a.kind == Word::Kind::constant)
+      state.a.value = arithmetic(i.code, state.a.value, operand.value);
+    else if (constant && state.a.kind == Word::Kind::data && (i.code == kAndK || i.code == kAndX))
+      state.a.value &= operand.value;
+    else
+      state.a = anything();
     return true;
   }
 
-  bool branch(State& state, const BpfInstruction& i, Word operand) {
-    if (state.a && operand) {
-      state.at += jumps(i.code, *state.a, *operand) ? i.jt : i.jf;
+  bool branch(State& state, const BpfInstruction& i, const Word& operand) {
+    if (state.a.kind == Word::Kind::constant && operand.kind == Word::Kind::constant) {
+      state.at += jumps(i.code, state.a.value, operand.value) ? i.jt : i.jf;
       return true;
     }
-    if (i.jt != i.jf) {
-      pending_.push_back(state);
-      pending_.back().at += i.jt;
-    }
+    State taken = state;
+    taken.at += i.jt;
     state.at += i.jf;
-    return true;
+    if (learn(taken, i.code, operand, true)) pending_.push_back(std::move(taken));
+    return learn(state, i.code, operand, false);
+  }
+
+  // What the outcome of a jump says about the data; false: it cannot have come out so.
+  static bool learn(State& state, std::uint16_t code, const Word& operand, bool taken) {
+    if (state.a.kind != Word::Kind::data || operand.kind != Word::Kind::constant) return true;
+    WordFacts& facts = state.facts[state.a.index];
+    const std::uint32_t bits = state.a.value;
+    switch (code & ~kOperandIsX) {
+      case kJumpEqualK:
+        return taken ? facts.add_equal(bits, operand.value) : facts.add_different(bits, operand.value);
+      case kJumpSetK:
+        return taken ? facts.add_different(bits & operand.value, 0) : facts.add_equal(bits & operand.value, 0);
+      default:
+        return true;
+    }
   }
 
   const BpfProgram& program_;
-  const PartialData& data_;
   std::vector<State> pending_;
-  std::set<std::uint32_t> answers_;
+  std::vector<Path> paths_;
   std::size_t steps_ = 0;
 };
 
-PartialData whole(const SeccompData& data) {
-  PartialData words{};
-  const auto low = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
-  words[kNrWord] = static_cast<std::uint32_t>(data.nr);
-  words[kArchWord] = data.arch;
-  words[2] = low(data.instruction_pointer);
-  words[3] = low(data.instruction_pointer >> 32);
+Facts whole(const SeccompData& data) {
+  Facts facts;
+  const auto set = [&](std::size_t word, std::uint64_t value) {
+    facts[word] = {.mask = ~0U, .value = static_cast<std::uint32_t>(value), .differs = {}};
+  };
+  set(kNrWord, static_cast<std::uint32_t>(data.nr));
+  set(kArchWord, data.arch);
+  set(2, data.instruction_pointer);
+  set(3, data.instruction_pointer >> 32);
   for (std::size_t i = 0; i < data.args.size(); ++i) {
-    words[kFirstArgWord + 2 * i] = low(data.args[i]);
-    words[kFirstArgWord + 2 * i + 1] = low(data.args[i] >> 32);
+    set(kFirstArgWord + 2 * i, data.args[i]);
+    set(kFirstArgWord + 2 * i + 1, data.args[i] >> 32);
   }
-  return words;
+  return facts;
 }
 
 }  // namespace
+
+bool WordFacts::add_equal(std::uint32_t bits, std::uint32_t is) {
+  if ((is & ~bits) != 0 || ((value ^ is) & mask & bits) != 0) return false;
+  mask |= bits;
+  value |= is;
+  return std::none_of(differs.begin(), differs.end(), [&](const auto& not_this) {
+    return knows(not_this.first) && (value & not_this.first) == not_this.second;
+  });
+}
+
+bool WordFacts::add_different(std::uint32_t bits, std::uint32_t is_not) {
+  if ((is_not & ~bits) != 0) return true;
+  if (knows(bits)) return (value & bits) != is_not;
+  differs.emplace_back(bits, is_not);
+  return true;
+}
+
+bool add_facts(Facts& facts, const Facts& more) {
+  for (std::size_t i = 0; i < kDataWords; ++i) {
+    if (!facts[i].add_equal(more[i].mask, more[i].value)) return false;
+    for (const auto& [bits, is_not] : more[i].differs)
+      if (!facts[i].add_different(bits, is_not)) return false;
+  }
+  return true;
+}
 
 Result<void> check_program(const BpfProgram& program) {
   if (program.empty() || program.size() > kMostInstructions)
@@ -305,14 +340,14 @@ Result<void> check_program(const BpfProgram& program) {
   return check_memory_reads(program);
 }
 
-Result<std::set<std::uint32_t>> possible_answers(const BpfProgram& program, const PartialData& data) {
-  return Explorer(program, data).run();
+Result<std::vector<Path>> follow(const BpfProgram& program, const Facts& facts) {
+  return Explorer(program, facts).run();
 }
 
 Result<std::uint32_t> evaluate(const BpfProgram& program, const SeccompData& data) {
   TRY_VOID(check_program(program));
-  const std::set<std::uint32_t> answers = TRY(possible_answers(program, whole(data)));
-  return *answers.begin();
+  const std::vector<Path> paths = TRY(follow(program, whole(data)));
+  return paths.front().answer;
 }
 
 }  // namespace benchsand

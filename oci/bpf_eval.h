@@ -32,21 +32,22 @@ struct FilterSummary {
   // host; libseccomp's table of names differs by version. 335 and 336 (uretprobe, uprobe) are the kernel's own
   // trampolines, which no filter sees.
   std::uint64_t calls = 0;
-  std::uint64_t refused = 0;          // N: neither allowed nor notified, whatever the arguments
-  std::uint64_t conditional = 0;      // allowed for some arguments only
+  std::uint64_t refused = 0;      // N: neither allowed nor notified, whatever the arguments
+  std::uint64_t conditional = 0;  // allowed for some arguments only
   std::uint64_t notified = 0;
-  std::uint64_t unlisted_open = 0;    // numbers outside the table (up to 599, and negative) that are not refused: must be 0
-  bool i386_killed = false;           // every i386 call number is killed
+  // Numbers outside the table (335 to 423, 470 to 599, and three odd ones) that are not refused: must be 0.
+  std::uint64_t unlisted_open = 0;
+  bool i386_killed = false;  // every i386 call number is killed
   bool x32_killed = false;
-  std::vector<std::string> open_families;   // socket families other than AF_UNIX that socket(2) would allow: "2", "16", ...
-  std::string sha256;                 // of the program, 8 bytes an instruction, little endian
+  std::vector<std::string> open_families;  // those other than AF_UNIX that socket(2) would allow: "2", "16", ...
+  std::string sha256;                      // of the program, 8 bytes an instruction, little endian
   bool operator==(const FilterSummary&) const = default;
 };
 
 Result<FilterSummary> summarize_filter(const BpfProgram& program);
 
-// "" when both programs have the same effect, else the first difference in words. Compared for every call number and both
-// foreign architectures, and for each rule of `allow_if` on its values, their neighbours and bits outside its mask.
+// "" when both programs have the same effect, else the first difference in words. Compared path by path, for every call
+// number and any arguments, and for both foreign architectures.
 // allow, notify and kill must be equal; so must the errno of every call that the rules name. A call that they do not name
 // may be refused with another errno: runc answers ENOSYS for numbers above the newest one that a profile names.
 Result<std::string> filter_difference(const BpfProgram& a, const BpfProgram& b, const SeccompRules& rules);

@@ -1,8 +1,10 @@
 // What an attached filter does, and whether it does what was meant.
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <limits>
-#include <map>
-#include <span>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "oci/bpf_eval.h"
@@ -67,12 +69,6 @@ std::string to_words(const Answer& answer) {
   return "kill";
 }
 
-std::string to_words(const Answers& answers) {
-  std::string text;
-  for (const Answer& answer : answers) text += (text.empty() ? "" : " or ") + to_words(answer);
-  return text;
-}
-
 bool has(const Answers& answers, Effect effect) {
   return std::any_of(answers.begin(), answers.end(), [&](const Answer& answer) { return answer.effect == effect; });
 }
@@ -85,30 +81,28 @@ bool only_kills(const Answers& answers) {
   return answers == Answers{Answer{Effect::kill}};
 }
 
-// A question to a filter: a call whose arguments are unknown unless set.
-PartialData question(std::uint32_t arch, std::int32_t nr) {
-  PartialData data{};
-  data[kArchWord] = arch;
-  data[kNrWord] = static_cast<std::uint32_t>(nr);
-  return data;
+WordFacts exactly(std::uint32_t value) {
+  return {.mask = ~0U, .value = value, .differs = {}};
 }
 
-PartialData with_argument(std::int32_t nr, std::uint32_t index, std::uint64_t value) {
-  PartialData data = question(kArchX8664, nr);
-  data[kFirstArgWord + 2 * index] = static_cast<std::uint32_t>(value);
-  data[kFirstArgWord + 2 * index + 1] = static_cast<std::uint32_t>(value >> 32);
-  return data;
+// A question to a filter: a call with any arguments.
+Facts question(std::uint32_t arch, std::int32_t nr) {
+  Facts facts;
+  facts[kArchWord] = exactly(arch);
+  facts[kNrWord] = exactly(static_cast<std::uint32_t>(nr));
+  return facts;
 }
 
-PartialData foreign(std::uint32_t arch) {
-  PartialData data{};
-  data[kArchWord] = arch;
-  return data;
+// Any call of an architecture.
+Facts foreign(std::uint32_t arch) {
+  Facts facts;
+  facts[kArchWord] = exactly(arch);
+  return facts;
 }
 
-Result<Answers> ask(const BpfProgram& program, const PartialData& data) {
+Result<Answers> ask(const BpfProgram& program, const Facts& facts) {
   Answers answers;
-  for (const std::uint32_t value : TRY(possible_answers(program, data))) answers.insert(answer_of(value));
+  for (const Path& path : TRY(follow(program, facts))) answers.insert(answer_of(path.answer));
   return answers;
 }
 
@@ -162,9 +156,9 @@ Result<std::vector<std::string>> open_families(const BpfProgram& program) {
   std::vector<std::string> families;
   for (std::uint32_t family = 0; family < kMostFamilies; ++family) {
     if (family == kUnixFamily) continue;
-    PartialData data = question(kArchX8664, kSocketCall);
-    data[kFirstArgWord] = family;
-    if (open(TRY(ask(program, data)))) families.push_back(std::to_string(family));
+    Facts facts = question(kArchX8664, kSocketCall);
+    facts[kFirstArgWord] = exactly(family);
+    if (open(TRY(ask(program, facts)))) families.push_back(std::to_string(family));
   }
   return families;
 }
@@ -180,13 +174,18 @@ Result<std::set<std::int32_t>> named_calls(const SeccompRules& rules) {
   return named;
 }
 
-// The values of a rule, what stands beside them, and bits that no value has.
-std::vector<std::uint64_t> interesting_values(const ArgumentRule& rule) {
-  std::vector<std::uint64_t> values{0, ~std::uint64_t{0}};
-  for (const std::uint64_t value : rule.values)
-    values.insert(values.end(), {value, value + 1, value - 1, value | std::uint64_t{1} << 32, value | ~rule.mask});
-  for (unsigned bit = 0; bit < 64; ++bit) values.push_back(rule.values.front() ^ std::uint64_t{1} << bit);
-  return values;
+// Which arguments a path is about: " with argument 1 (low half) & 0xffffffff = 0x5412".
+std::string arguments(const Facts& facts) {
+  std::string text;
+  for (std::size_t word = kFirstArgWord; word < kDataWords; ++word) {
+    if (facts[word].mask == 0) continue;
+    const std::size_t offset = word - kFirstArgWord;
+    std::array<char, 96> part{};
+    std::snprintf(part.data(), part.size(), "%s argument %zu (%s half) & 0x%x = 0x%x", text.empty() ? " with" : ",",
+                  offset / 2, offset % 2 == 0 ? "low" : "high", facts[word].mask, facts[word].value);
+    text += part.data();
+  }
+  return text;
 }
 
 // How much of a refusal must be equal.
@@ -200,25 +199,25 @@ class Comparison {
  public:
   Comparison(const BpfProgram& a, const BpfProgram& b, int standard_errno) : a_(a), b_(b), standard_(standard_errno) {}
 
-  // "" or the difference.
-  Result<std::string> same(const PartialData& data, Exactness exactness) const {
-    const Answers in_a = normal(TRY(ask(a_, data)), exactness);
-    const Answers in_b = normal(TRY(ask(b_, data)), exactness);
-    if (in_a == in_b) return std::string();
-    return to_words(in_a) + ", expected " + to_words(in_b);
+  // "" when no data with these facts gets answers that differ, else "WITH WHICH ARGUMENTS: ANSWER, expected ANSWER".
+  Result<std::string> differs(const Facts& facts, Exactness exactness) const {
+    const std::vector<Path> in_b = TRY(follow(b_, facts));
+    for (const Path& path : TRY(follow(a_, facts)))
+      for (const Path& other : in_b) {
+        const Answer seen = normal(answer_of(path.answer), exactness), due = normal(answer_of(other.answer), exactness);
+        Facts both = path.facts;
+        if (seen != due && add_facts(both, other.facts))
+          return arguments(both) + ": " + to_words(seen) + ", expected " + to_words(due);
+      }
+    return std::string();
   }
 
  private:
-  Answers normal(const Answers& answers, Exactness exactness) const {
-    const Answer standard{Effect::refuse, standard_};
-    Answers result;
-    for (const Answer& answer : answers) {
-      const bool passes = answer.effect == Effect::allow || answer.effect == Effect::notify;
-      const bool like_standard = (exactness == Exactness::refused_only && !passes) ||
-                                 (exactness == Exactness::enosys_too && answer == Answer{Effect::refuse, kEnosys});
-      result.insert(like_standard ? standard : answer);
-    }
-    return result;
+  Answer normal(const Answer& answer, Exactness exactness) const {
+    const bool passes = answer.effect == Effect::allow || answer.effect == Effect::notify;
+    const bool like_standard = (exactness == Exactness::refused_only && !passes) ||
+                               (exactness == Exactness::enosys_too && answer == Answer{Effect::refuse, kEnosys});
+    return like_standard ? Answer{Effect::refuse, standard_} : answer;
   }
 
   const BpfProgram& a_;
@@ -228,30 +227,21 @@ class Comparison {
 
 // Names are made only for a difference: looking one up is slow.
 #define RETURN_IF_DIFFERENT(what, expression) \
-  if (std::string difference = TRY(expression); !difference.empty()) return (what) + (": " + difference)
+  if (const std::string difference = TRY(expression); !difference.empty()) return (what) + difference
 
-Result<std::string> compare_numbers(const Comparison& comparison, const std::set<std::int32_t>& named) {
+Result<std::string> compare_all(const Comparison& comparison, const std::set<std::int32_t>& named) {
   for (const std::int32_t nr : listed_calls()) {
     const Exactness exactness = named.contains(nr) ? Exactness::errno_too : Exactness::enosys_too;
-    RETURN_IF_DIFFERENT(call_name(nr), comparison.same(question(kArchX8664, nr), exactness));
+    RETURN_IF_DIFFERENT(call_name(nr), comparison.differs(question(kArchX8664, nr), exactness));
   }
   for (const std::int32_t nr : unlisted_calls())
-    RETURN_IF_DIFFERENT(call_name(nr), comparison.same(question(kArchX8664, nr), Exactness::refused_only));
+    RETURN_IF_DIFFERENT(call_name(nr), comparison.differs(question(kArchX8664, nr), Exactness::refused_only));
   for (std::int32_t nr = 0; nr < kBeyond; ++nr)
     RETURN_IF_DIFFERENT("x32 " + call_name(nr),
-                        comparison.same(question(kArchX8664, nr | kX32Bit), Exactness::errno_too));
-  RETURN_IF_DIFFERENT("every i386 call", comparison.same(foreign(kArchI386), Exactness::errno_too));
-  RETURN_IF_DIFFERENT("every call of another architecture", comparison.same(foreign(0), Exactness::errno_too));
-  return std::string();
-}
-
-Result<std::string> compare_arguments(const Comparison& comparison, const SeccompRules& rules) {
-  for (const ArgumentRule& rule : rules.allow_if) {
-    const std::int32_t nr = TRY(call_number(rule.call));
-    for (const std::uint64_t value : interesting_values(rule))
-      RETURN_IF_DIFFERENT(rule.call + " with argument " + std::to_string(rule.index) + " = " + std::to_string(value),
-                          comparison.same(with_argument(nr, rule.index, value), Exactness::errno_too));
-  }
+                        comparison.differs(question(kArchX8664, nr | kX32Bit), Exactness::errno_too));
+  const std::string i386 = "i386 calls", others = "calls of another architecture";
+  RETURN_IF_DIFFERENT(i386, comparison.differs(foreign(kArchI386), Exactness::errno_too));
+  RETURN_IF_DIFFERENT(others, comparison.differs(foreign(0), Exactness::errno_too));
   return std::string();
 }
 
@@ -274,8 +264,7 @@ Result<std::string> filter_difference(const BpfProgram& a, const BpfProgram& b, 
   if (a == b) return std::string();
   const Comparison comparison(a, b, TRY(errno_number(rules.default_errno)));
   const std::set<std::int32_t> named = TRY(named_calls(rules));
-  const std::string difference = TRY(compare_numbers(comparison, named));
-  return difference.empty() ? compare_arguments(comparison, rules) : difference;
+  return compare_all(comparison, named);
 }
 
 }  // namespace benchsand

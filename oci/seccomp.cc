@@ -376,8 +376,8 @@ Result<void> check_seccomp(const SeccompRules& rules) {
 nlohmann::json oci_seccomp_json(const SeccompRules& rules, const std::string& listener) {
   const Result<int> standard = errno_number(rules.default_errno);
   const Result<std::vector<FlatRule>> flat = flatten(rules);
-  if (!standard || !flat)
-    return nullptr;  // not checked before: a delegate refuses a document without rules of this form
+  // Rules that were never checked must not become a document without a filter: this one lets nothing run.
+  if (!standard || !flat) return nlohmann::json{{"defaultAction", "SCMP_ACT_KILL_PROCESS"}};
   nlohmann::json json = {{"defaultAction", "SCMP_ACT_ERRNO"},
                          {"defaultErrnoRet", *standard},
                          {"architectures", nlohmann::json::array({"SCMP_ARCH_X86_64"})}};

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "oci/bpf_machine.h"
 
 namespace benchsand {
@@ -161,44 +163,85 @@ TEST_CASE("a memory word written on one path only may not be read after both") {
   CHECK(refusal(jumped) == "accepted");
 }
 
-std::set<std::uint32_t> answers(const BpfProgram& program, const PartialData& data) {
+std::set<std::uint32_t> answers(const BpfProgram& program, const Facts& facts) {
   REQUIRE(check_program(program).has_value());
-  const auto result = possible_answers(program, data);
-  REQUIRE_MESSAGE(result.has_value(), result.error().message);
-  return *result;
+  const auto paths = follow(program, facts);
+  REQUIRE_MESSAGE(paths.has_value(), paths.error().message);
+  std::set<std::uint32_t> found;
+  for (const Path& path : *paths) found.insert(path.answer);
+  return found;
 }
 
+using Answers = std::set<std::uint32_t>;
+constexpr std::uint32_t kArgument = 16;  // offset of word 4, the first argument's low half
+
 TEST_CASE("unknown words take every path") {
-  const BpfProgram program = {op(kLoadWord, 16), op(0x15, 3, 0, 1), op(kReturnK, 1),
-                              op(0x25, 7, 0, 1), op(kReturnK, 2),   op(kReturnK, 3)};
-  PartialData data{};
-  CHECK(answers(program, data) == std::set<std::uint32_t>{1, 2, 3});
-  data[4] = 3;
-  CHECK(answers(program, data) == std::set<std::uint32_t>{1});
-  data[4] = 9;
-  CHECK(answers(program, data) == std::set<std::uint32_t>{2});
+  const BpfProgram program = {op(kLoadWord, kArgument), op(0x15, 3, 0, 1), op(kReturnK, 1),
+                              op(0x25, 7, 0, 1),        op(kReturnK, 2),   op(kReturnK, 3)};
+  Facts facts;
+  CHECK(answers(program, facts) == Answers{1, 2, 3});
+  facts[4] = {.mask = ~0U, .value = 3, .differs = {}};
+  CHECK(answers(program, facts) == Answers{1});
+  facts[4].value = 9;
+  CHECK(answers(program, facts) == Answers{2});
+}
+
+TEST_CASE("a path remembers what it has asked") {
+  // The word is asked again, behind a mask, and cannot answer otherwise.
+  const BpfProgram equal = {op(kLoadWord, kArgument), op(0x15, 0x12, 0, 4), op(kLoadWord, kArgument), op(0x54, 0x0f),
+                            op(0x15, 2, 0, 2),        op(kReturnK, 1),      op(kReturnK, 2),          op(kReturnK, 3)};
+  CHECK(answers(equal, Facts{}) == Answers{1, 2});
+  const BpfProgram different = {op(kLoadWord, kArgument), op(0x54, 0xf0),       op(0x15, 0x30, 0, 1), op(kReturnK, 1),
+                                op(kLoadWord, kArgument), op(0x15, 0x35, 0, 1), op(kReturnK, 9),      op(kReturnK, 2)};
+  CHECK(answers(different, Facts{}) == Answers{1, 2});  // 0x35 has 0x30 in its upper half: 9 is out of reach
+  const BpfProgram set = {op(kLoadWord, kArgument), op(0x45, 0x80, 0, 3), op(kLoadWord, kArgument),
+                          op(0x15, 0x7f, 0, 1),     op(kReturnK, 9),      op(kReturnK, 1)};
+  CHECK(answers(set, Facts{}) == Answers{1});  // 0x7f does not have the bit
+  const BpfProgram never = {op(kLoadWord, kArgument), op(0x54, 0x0f), op(0x15, 0x10, 0, 1), op(kReturnK, 9),
+                            op(kReturnK, 1)};
+  CHECK(answers(never, Facts{}) == Answers{1});  // no masked word has a bit outside its mask
+}
+
+TEST_CASE("facts of two paths agree or do not") {
+  const auto agree = [](const WordFacts& one, const WordFacts& two) {
+    Facts a, b;
+    a[5] = one;
+    b[5] = two;
+    Facts c = b;
+    const bool there = add_facts(b, a);
+    CHECK(add_facts(a, c) == there);
+    return there;
+  };
+  const WordFacts low{.mask = 0xff, .value = 0x12, .differs = {}}, high{.mask = 0xff00, .value = 0x1200, .differs = {}};
+  CHECK(agree(low, high));
+  CHECK(agree(low, {}));
+  CHECK(!agree(low, {.mask = 0x0f, .value = 0x03, .differs = {}}));
+  CHECK(agree(low, {.mask = 0x0f, .value = 0x02, .differs = {}}));
+  CHECK(!agree(low, {.mask = 0, .value = 0, .differs = {{0xff, 0x12}}}));
+  CHECK(!agree(low, {.mask = 0, .value = 0, .differs = {{0x0f, 0x02}}}));
+  CHECK(agree(low, {.mask = 0, .value = 0, .differs = {{0xff, 0x13}, {0xffff, 0x12}}}));
+  CHECK(!agree(low, {.mask = 0xff00, .value = 0, .differs = {{0xffff, 0x12}}}));
 }
 
 TEST_CASE("what is calculated from an unknown word is unknown, and returning it counts as allowed") {
-  const PartialData data{};
-  CHECK(answers({op(kLoadWord, 16), op(kReturnA)}, data) == std::set<std::uint32_t>{0x7fff0000});
-  CHECK(answers({op(kLoadWord, 16), op(0x04, 1), op(0x02, 1), op(kLoadImmediate, 0), op(0x60, 1), op(0x07), op(0x87),
-                 op(0x15, 0, 0, 1), op(kReturnK, 1), op(kReturnK, 2)},
-                data) == std::set<std::uint32_t>{1, 2});
+  CHECK(answers({op(kLoadWord, kArgument), op(kReturnA)}, Facts{}) == Answers{0x7fff0000});
+  CHECK(answers({op(kLoadWord, kArgument), op(0x04, 1), op(0x02, 1), op(kLoadImmediate, 0), op(0x60, 1), op(0x07),
+                 op(0x87), op(0x15, 0, 0, 1), op(kReturnK, 1), op(kReturnK, 2)},
+                Facts{}) == Answers{1, 2});
   // Dividing by it may be dividing by zero.
-  CHECK(answers({op(kLoadWord, 16), op(0x07), op(kLoadImmediate, 8), op(0x3c), op(kReturnK, 5)}, data) ==
-        std::set<std::uint32_t>{0, 5});
+  CHECK(answers({op(kLoadWord, kArgument), op(0x07), op(kLoadImmediate, 8), op(0x3c), op(kReturnK, 5)}, Facts{}) ==
+        Answers{0, 5});
 }
 
 TEST_CASE("a program with too many paths is an error, not a guess") {
   BpfProgram program;
-  for (int i = 0; i < 40; ++i) {
-    program.push_back(op(kLoadWord, 16));
-    program.push_back(op(0x15, 1, 0, 1));
+  for (std::uint32_t i = 0; i < 32; ++i) {
+    program.push_back(op(kLoadWord, kArgument));
+    program.push_back(op(0x45, 1U << i, 0, 1));
     program.push_back(op(0x04, 1));
   }
   program.push_back(op(kReturnK));
-  const auto result = possible_answers(program, PartialData{});
+  const auto result = follow(program, Facts{});
   REQUIRE(!result.has_value());
   CHECK(result.error().message == "follow the seccomp program: it has too many paths");
 }
