@@ -1,7 +1,7 @@
 #include "oci/bpf_eval.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <charconv>
 #include <vector>
 
 #include "oci/bpf_machine.h"
@@ -72,10 +72,8 @@ constexpr std::uint32_t kReturnAllow = 0x7fff0000;
 constexpr std::size_t kMostSteps = 1 << 17;
 
 std::unexpected<Error> bad_instruction(std::size_t at, const BpfInstruction& instruction, const std::string& why) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "instruction %zu (code 0x%02x, k 0x%x): ", at,
-                static_cast<unsigned>(instruction.code), static_cast<unsigned>(instruction.k));
-  return fault("check the seccomp program: " + std::string(text.data()) + why);
+  return fault("check the seccomp program: instruction " + std::to_string(at) + " (code " +
+               hexadecimal(instruction.code) + ", k " + hexadecimal(instruction.k) + "): " + why);
 }
 
 bool is_conditional_jump(std::uint16_t code) {
@@ -303,6 +301,12 @@ Facts whole(const SeccompData& data) {
 }
 
 }  // namespace
+
+std::string hexadecimal(std::uint32_t word) {
+  std::array<char, 8> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), word, 16).ptr;
+  return "0x" + std::string(digits.data(), end);
+}
 
 bool WordFacts::add_equal(std::uint32_t bits, std::uint32_t is) {
   if ((is & ~bits) != 0 || ((value ^ is) & mask & bits) != 0) return false;

@@ -4,12 +4,16 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "oci/bpf_eval.h"
 
 namespace benchsand {
+
+// "0x5412", as messages write words.
+std::string hexadecimal(std::uint32_t word);
 
 // The data a filter reads, struct seccomp_data, in 32-bit words: nr, arch, instruction pointer (2), six arguments (2 each,
 // low half first).

@@ -1,7 +1,5 @@
 // What an attached filter does, and whether it does what was meant.
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <limits>
 #include <set>
 #include <string>
@@ -180,10 +178,9 @@ std::string arguments(const Facts& facts) {
   for (std::size_t word = kFirstArgWord; word < kDataWords; ++word) {
     if (facts[word].mask == 0) continue;
     const std::size_t offset = word - kFirstArgWord;
-    std::array<char, 96> part{};
-    std::snprintf(part.data(), part.size(), "%s argument %zu (%s half) & 0x%x = 0x%x", text.empty() ? " with" : ",",
-                  offset / 2, offset % 2 == 0 ? "low" : "high", facts[word].mask, facts[word].value);
-    text += part.data();
+    text += (text.empty() ? " with argument " : ", argument ") + std::to_string(offset / 2);
+    text += offset % 2 == 0 ? " (low half) & " : " (high half) & ";
+    text += hexadecimal(facts[word].mask) + " = " + hexadecimal(facts[word].value);
   }
   return text;
 }

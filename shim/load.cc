@@ -32,6 +32,11 @@ Result<std::string> read_input(const std::string& what, const std::string& path)
   return text;
 }
 
+ProfileText profile_file(std::string text, std::string name) {
+  std::string sha256 = sha256_hex(text);
+  return {std::move(text), std::move(name), std::move(sha256)};
+}
+
 }  // namespace
 
 std::vector<std::string> builtin_profile_names() {
@@ -41,13 +46,13 @@ std::vector<std::string> builtin_profile_names() {
 }
 
 Result<ProfileText> find_profile(const std::string& name) {
-  if (name.find('/') != std::string::npos) return ProfileText{TRY(read_input("profile", name)), name};
+  if (name.find('/') != std::string::npos) return profile_file(TRY(read_input("profile", name)), name);
   const std::string path = kProfileDirectory + name + ".yaml";
   auto text = sys::read_file(sys::kHere, path);
-  if (text) return ProfileText{*text, path};
+  if (text) return profile_file(std::move(*text), path);
   if (text.error().error_number != ENOENT) return std::unexpected(text.error());
   for (const auto& profile : kBuiltinProfiles)
-    if (name == profile.name) return ProfileText{std::string(profile.text), "profile " + name};
+    if (name == profile.name) return ProfileText{std::string(profile.text), "profile " + name, std::string(profile.sha256)};
   return usage("find the profile '" + name + "': not in " + kProfileDirectory + ", and the built-in ones are " + builtin_names());
 }
 
@@ -64,7 +69,7 @@ Result<Policy> load_policy(const TaskRequest& request, const HostFacts& host) {
   std::error_code failed;
   const auto path = std::filesystem::canonical(request.task_path, failed);
   if (failed) return usage("find the task " + request.task_path + ": " + failed.message());
-  return decide(task, {sha256_hex(text), path.parent_path().string()}, profile, sha256_hex(profile_text.text), host);
+  return decide(task, {sha256_hex(text), path.parent_path().string()}, profile, profile_text.sha256, host);
 }
 
 HostFacts host_facts(CgroupLayout layout, const DelegateFacts& delegate) {

@@ -21,6 +21,7 @@ struct TaskRequest {
 struct ProfileText {
   std::string text;
   std::string name;                            // for messages
+  std::string sha256;
 };
 Result<ProfileText> find_profile(const std::string& name_or_path);
 std::vector<std::string> builtin_profile_names();

@@ -55,9 +55,9 @@ HostFacts facts_without_a_run(const std::string& engine) {
 
 Result<int> run(const Options& options) {
   // The task first: a mistake in it should not need root to be found.
-  TRY(load_policy(options.task, facts_without_a_run(options.engine)));
+  auto policy = TRY(load_policy(options.task, host_facts(CgroupLayout::v2, {options.engine, "", ""})));
   const auto host = TRY(require_host(options.engine));
-  const auto report = TRY(run_task(host, TRY(load_policy(options.task, host.facts)), options.results));
+  const auto report = TRY(run_task(host, std::move(policy), options.results));
   if (options.json) say(report.record.dump(2, ' ', true) + "\n");
   else if (!options.quiet) say(verdict_table(report.record, ::isatty(STDOUT_FILENO) == 1) + "results     " + report.results + "\n");
   if (!report.end.fault.empty()) std::fprintf(stderr, "benchsand: %s\n", report.end.fault.c_str());

@@ -85,7 +85,9 @@ Result<void> unpack_entries(archive* from, archive* to, const std::string& into)
 Result<void> unpack(const Fd& file, const std::string& path, const std::string& into) {
   const Archive from(archive_read_new()), to(archive_write_disk_new());
   archive_read_support_format_tar(from.get());
-  archive_read_support_filter_all(from.get());
+  archive_read_support_filter_gzip(from.get());
+  archive_read_support_filter_xz(from.get());
+  archive_read_support_filter_zstd(from.get());
   archive_write_disk_set_options(to.get(), ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_TIME | ARCHIVE_EXTRACT_OWNER |
                                                ARCHIVE_EXTRACT_SECURE_NODOTDOT | ARCHIVE_EXTRACT_SECURE_SYMLINKS);
   if (archive_read_open_fd(from.get(), file.get(), 65536) != ARCHIVE_OK) return archive_fault("open " + path + " as a tar archive", from.get());
