@@ -125,7 +125,8 @@ static int daemonize(long unused) {
   (void)unused;
   int ready[2];
   if (pipe2(ready, 0)) return 3;
-  if (fork() == 0) {
+  const pid_t middle = fork();
+  if (middle == 0) {
     setsid();
     if (fork() == 0) {
       for (int signal_number = 1; signal_number < 32; ++signal_number) signal(signal_number, SIG_IGN);
@@ -134,6 +135,7 @@ static int daemonize(long unused) {
     }
     _exit(0);
   }
+  waitpid(middle, NULL, 0);
   char byte;
   return read(ready[0], &byte, 1) == 1 ? 0 : 3;
 }

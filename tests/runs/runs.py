@@ -93,17 +93,23 @@ def cpu_time_is_counted_over_children(bench):
     between("CPU time used", run.seen("spent", "cpu-time", "used_us"), 900_000, 1_500_000)
 
 
+def past_memory(bench, verb):
+    # Touching a page costs the guest twenty times as much, so there it is fewer.
+    limit, asked = (256, 300) if bench.slow == 1 else (96, 120)
+    run = bench.verb(verb, asked, limits={"memory": f"{limit}MiB"}).expect(1, "limit", "memory")
+    between("oom_kills", run.seen("spent", "memory", "oom_kills"), 1, 100)
+    return run, limit
+
+
 @scenario
 def memory_kills_init(bench):
-    run = bench.verb("alloc", 300).expect(1, "limit", "memory")
-    between("oom_kills", run.seen("spent", "memory", "oom_kills"), 1, 100)
-    between("memory peak", run.seen("spent", "memory", "peak"), 200 * MIB, 256 * MIB)
+    run, limit = past_memory(bench, "alloc")
+    between("memory peak", run.seen("spent", "memory", "peak"), limit * MIB * 3 // 4, limit * MIB)
 
 
 @scenario
 def memory_kills_a_child_and_init_exits_0(bench):
-    run = bench.verb("alloc-in-child", 300).expect(1, "limit", "memory")
-    between("oom_kills", run.seen("spent", "memory", "oom_kills"), 1, 100)
+    past_memory(bench, "alloc-in-child")
 
 
 @scenario
