@@ -22,7 +22,10 @@ Result<std::optional<std::uint64_t>> parse_limit(const std::string& text, const 
 // cpu.cfs_quota_us may be -1 = no quota = nullopt.
 Result<std::optional<std::uint64_t>> parse_cfs_quota(const std::string& text, const std::string& source);
 
-struct CpuMax { std::optional<std::uint64_t> quota_us; std::uint64_t period_us = 0; };
+struct CpuMax {
+  std::optional<std::uint64_t> quota_us;
+  std::uint64_t period_us = 0;
+};
 // cpu.max (v2): "QUOTA|max PERIOD".
 Result<CpuMax> parse_cpu_max(const std::string& text, const std::string& source);
 
@@ -31,30 +34,38 @@ using KeyedCounters = std::map<std::string, std::uint64_t>;
 Result<KeyedCounters> parse_keyed(const std::string& text, const std::string& source,
                                   const std::vector<std::string>& required);
 
-struct CgroupMembership { std::uint32_t hierarchy = 0; std::vector<std::string> controllers; std::string path; };
+struct CgroupMembership {
+  std::uint32_t hierarchy = 0;
+  std::vector<std::string> controllers;
+  std::string path;
+};
 // /proc/PID/cgroup: "4:memory:/a/b" (v1), "0::/a/b" (unified), "9:name=systemd:/". The path may contain ':'.
 Result<std::vector<CgroupMembership>> parse_cgroup_membership(const std::string& text, const std::string& source);
 
-struct ProcessStatus {                 // /proc/PID/status, the fields the walls speak of; all required
+struct ProcessStatus {  // /proc/PID/status, the fields the walls speak of; all required
   std::string name;
-  std::vector<std::uint64_t> uid, gid; // real, effective, saved, file system
-  std::vector<std::uint64_t> groups;   // may be empty
-  std::uint64_t parent = 0;            // PPid
-  std::uint64_t cap_inheritable = 0, cap_permitted = 0, cap_effective = 0, cap_bounding = 0, cap_ambient = 0;  // hexadecimal in the file
+  std::vector<std::uint64_t> uid, gid;  // real, effective, saved, file system
+  std::vector<std::uint64_t> groups;    // may be empty
+  std::uint64_t parent = 0;             // PPid
+  // Hexadecimal in the file.
+  std::uint64_t cap_inheritable = 0, cap_permitted = 0, cap_effective = 0, cap_bounding = 0, cap_ambient = 0;
   std::uint64_t no_new_privs = 0;
-  std::uint64_t seccomp_mode = 0;      // 2 = filter
-  std::uint64_t seccomp_filters = 0;   // since Linux 5.9
+  std::uint64_t seccomp_mode = 0;     // 2 = filter
+  std::uint64_t seccomp_filters = 0;  // since Linux 5.9
 };
 Result<ProcessStatus> parse_process_status(const std::string& text, const std::string& source);
 
-struct ProcessStat {                   // /proc/PID/stat; the command name may hold spaces, parentheses and newlines
-  char state = 0;                      // 'Z' = zombie
-  std::uint64_t start_time = 0;        // field 22, clock ticks since boot
-  std::uint64_t wait_status = 0;       // field 52, as waitpid gives it; final once the state is Z
+struct ProcessStat {              // /proc/PID/stat; the command name may hold spaces, parentheses and newlines
+  char state = 0;                 // 'Z' = zombie
+  std::uint64_t start_time = 0;   // field 22, clock ticks since boot
+  std::uint64_t wait_status = 0;  // field 52, as waitpid gives it; final once the state is Z
 };
 Result<ProcessStat> parse_process_stat(const std::string& text, const std::string& source);
 
-struct Link { std::string name; std::uint64_t rx_bytes = 0, tx_bytes = 0; };
+struct Link {
+  std::string name;
+  std::uint64_t rx_bytes = 0, tx_bytes = 0;
+};
 // /proc/PID/net/dev. Two header lines, then "name: 16 numbers" (no space is required after the colon).
 Result<std::vector<Link>> parse_net_dev(const std::string& text, const std::string& source);
 // /proc/PID/net/route: header, then a line per IPv4 route; returns the interface of each.
@@ -67,7 +78,9 @@ Result<std::uint64_t> parse_snmp(const std::string& text, const std::string& sou
 // /proc/PID/net/snmp6: "Ip6OutNoRoutes    0".
 Result<std::uint64_t> parse_snmp6(const std::string& text, const std::string& source, const std::string& counter);
 
-struct RLimit { std::string soft, hard; };   // decimal or "unlimited"
+struct RLimit {
+  std::string soft, hard;  // decimal or "unlimited"
+};
 // /proc/PID/limits, by its first column ("Max open files", ...).
 Result<std::map<std::string, RLimit>> parse_process_limits(const std::string& text, const std::string& source);
 

@@ -10,11 +10,11 @@
 namespace benchsand {
 
 struct MountEntry {
-  std::string root;                    // path inside its file system, unescaped
-  std::string target;                  // mount point, unescaped (\040 \011 \012 \134)
-  std::set<std::string> options;       // per mount: ro or rw, nosuid, nodev, noexec, relatime, ...
-  std::string device;                  // "major:minor"
-  std::string type;                    // proc, tmpfs, ext4, ...
+  std::string root;               // path inside its file system, unescaped
+  std::string target;             // mount point, unescaped (\040 \011 \012 \134)
+  std::set<std::string> options;  // per mount: ro or rw, nosuid, nodev, noexec, relatime, ...
+  std::string device;             // "major:minor"
+  std::string type;               // proc, tmpfs, ext4, ...
   std::set<std::string> super_options;
 };
 
@@ -23,15 +23,16 @@ Result<std::vector<MountEntry>> parse_mountinfo(const std::string& text, const s
 // One mount the policy grants.
 struct GrantedMount {
   std::string target;
-  bool writable = false;               // exactly one is, the output
-  std::set<std::string> required;      // options that must be there: nosuid, nodev, noexec
-  std::set<std::string> types;         // allowed file system types; empty = any (rootfs and inputs come from the host)
-  bool optional = false;               // masks: a path that this kernel or rootfs does not have cannot be masked
-  bool mask = false;                   // hides something: /dev/null or an empty read-only tmpfs
+  bool writable = false;           // exactly one is, the output
+  std::set<std::string> required;  // options that must be there: nosuid, nodev, noexec
+  std::set<std::string> types;     // allowed file system types; empty = any (rootfs and inputs come from the host)
+  bool optional = false;           // masks: a path that this kernel or rootfs does not have cannot be masked
+  bool mask = false;               // hides something: /dev/null or an empty read-only tmpfs
 };
 
 // The differences in words, one each, sorted; empty when the table is exactly what was granted.
 // A stacked second mount on a target, a missing one, an unknown one, rw where ro is due, a missing flag: each is a difference.
-std::vector<std::string> mount_differences(const std::vector<MountEntry>& table, const std::vector<GrantedMount>& granted);
+std::vector<std::string> mount_differences(const std::vector<MountEntry>& table,
+                                           const std::vector<GrantedMount>& granted);
 
 }  // namespace benchsand

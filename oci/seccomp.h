@@ -23,11 +23,11 @@ struct ArgumentRule {
 };
 
 struct SeccompRules {
-  std::string default_errno = "EPERM";                       // symbolic, e.g. "EPERM"
-  std::vector<std::string> allow;                            // unconditionally
+  std::string default_errno = "EPERM";  // symbolic, e.g. "EPERM"
+  std::vector<std::string> allow;       // unconditionally
   std::vector<ArgumentRule> allow_if;
   std::vector<std::pair<std::string, std::vector<std::string>>> refuse_with;  // errno name -> calls
-  std::vector<std::string> notify;                           // answered by the supervisor: execve, execveat, exit_group
+  std::vector<std::string> notify;  // answered by the supervisor: execve, execveat, exit_group
   bool operator==(const SeccompRules&) const = default;
 };
 

@@ -146,7 +146,7 @@ TEST_CASE("malformed programs are refused, each for its reason") {
     CHECK(first(op(jump, 0, 0, 255)) == "it jumps out of the program");
   }
   CHECK(refusal({op(kReturnK), op(kLoadImmediate, 1)}) ==
-        check + "instruction 1 (code 0x00, k 0x1): the last one does not return");
+        check + "instruction 1 (code 0x0, k 0x1): the last one does not return");
   CHECK(refusal({op(kReturnK), op(0x15, 0, 0, 0)}) ==
         check + "instruction 1 (code 0x15, k 0x0): it jumps out of the program");
 }
