@@ -27,15 +27,17 @@ json process(const Policy& policy) {
       {"capabilities",
        {{"bounding", none}, {"effective", none}, {"inheritable", none}, {"permitted", none}, {"ambient", none}}},
       {"noNewPrivileges", true},
-      {"rlimits",
-       json::array({rlimit("RLIMIT_NOFILE", policy.limits.open_files), rlimit("RLIMIT_CORE", 0),
-                    rlimit("RLIMIT_CPU", cpu_backstop_seconds(policy))})},
+      {"rlimits", json::array({rlimit("RLIMIT_NOFILE", policy.limits.open_files), rlimit("RLIMIT_CORE", 0),
+                               rlimit("RLIMIT_CPU", cpu_backstop_seconds(policy))})},
   };
 }
 
 json mounts(const Policy& policy, const BundlePlaces& places) {
   json list = json::array({
-      {{"destination", "/proc"}, {"type", "proc"}, {"source", "proc"}, {"options", {"nosuid", "noexec", "nodev", "ro"}}},
+      {{"destination", "/proc"},
+       {"type", "proc"},
+       {"source", "proc"},
+       {"options", {"nosuid", "noexec", "nodev", "ro"}}},
       // Read-only, unlike every engine's default: a writable /dev is a second scratch place outside the disk limit.
       {{"destination", "/dev"},
        {"type", "tmpfs"},

@@ -16,8 +16,8 @@ void Evidence::set(const std::string& key, Value value, const std::string& sourc
   const Value* earlier = found->second.value();
   if (earlier && *earlier == value) return;
   const std::string first = earlier ? to_text(*earlier) : std::get<Missing>(found->second.seen).why;
-  found->second.seen = Missing{"contradiction: " + first + " from " + found->second.source + ", " + to_text(value) +
-                               " from " + source};
+  found->second.seen =
+      Missing{"contradiction: " + first + " from " + found->second.source + ", " + to_text(value) + " from " + source};
 }
 
 void Evidence::missing(const std::string& key, const std::string& why, const std::string& source) {

@@ -21,7 +21,7 @@ struct Missing {
 
 struct Observation {
   std::variant<Missing, Value> seen = Missing{"not observed"};
-  std::string source;                          // "/sys/fs/cgroup/memory/…/memory.limit_in_bytes"
+  std::string source;  // "/sys/fs/cgroup/memory/…/memory.limit_in_bytes"
 
   const Value* value() const { return std::get_if<Value>(&seen); }
 };
@@ -32,8 +32,8 @@ class Evidence {
   // A key is set once. A second, different value is a contradiction and makes the key Missing.
   void set(const std::string& key, Value value, const std::string& source);
   void missing(const std::string& key, const std::string& why, const std::string& source);
-  void remove(const std::string& key) { observations_.erase(key); }      // tests withhold one at a time
-  void replace(const std::string& key, Observation observation);         // tests falsify one at a time
+  void remove(const std::string& key) { observations_.erase(key); }  // tests withhold one at a time
+  void replace(const std::string& key, Observation observation);     // tests falsify one at a time
 
   // The value of a Result, or Missing with its error.
   template <class T>

@@ -13,14 +13,14 @@
 
 namespace benchsand {
 
-enum class CgroupLayout { v1, hybrid, v2 };   // hybrid: controllers on v1, a cgroup2 tree beside them
+enum class CgroupLayout { v1, hybrid, v2 };  // hybrid: controllers on v1, a cgroup2 tree beside them
 const char* to_text(CgroupLayout layout);
 
 // What decide must know about the host; gathered by shim/host_facts, so that decide stays pure.
 struct HostFacts {
   CgroupLayout cgroup = CgroupLayout::v2;
-  std::string kernel;                          // uname -r
-  std::string delegate_name;                   // crun or runc
+  std::string kernel;         // uname -r
+  std::string delegate_name;  // crun or runc
   std::string delegate_version;
   std::uint64_t processors = 0;
 };
@@ -29,11 +29,11 @@ struct Policy {
   std::string task_name, task_sha256;
   std::string profile_name, profile_sha256;
   std::vector<std::string> command;
-  std::vector<std::string> env;                // KEY=VALUE, sorted; PATH, HOME and TMPDIR always decided
+  std::vector<std::string> env;  // KEY=VALUE, sorted; PATH, HOME and TMPDIR always decided
   std::string workdir;
-  std::string rootfs;                          // absolute host path, directory or tar
-  std::string stdin_file;                      // absolute host path; empty: no input
-  std::vector<InputMount> inputs;              // absolute host sources, sorted by target
+  std::string rootfs;              // absolute host path, directory or tar
+  std::string stdin_file;          // absolute host path; empty: no input
+  std::vector<InputMount> inputs;  // absolute host sources, sorted by target
   std::string output;
   Limits limits;
   std::uint64_t stdio_total_bytes = 0;
@@ -42,13 +42,13 @@ struct Policy {
   std::vector<std::string> masked_paths, readonly_paths;
   FilterProof filter_proof = FilterProof::dump;
   SeccompRules seccomp;
-  std::vector<std::string> relaxations;        // every loosening by name; empty for strict
-  std::vector<std::string> notices;            // what was decided otherwise than asked, and why
+  std::vector<std::string> relaxations;  // every loosening by name; empty for strict
+  std::vector<std::string> notices;      // what was decided otherwise than asked, and why
 };
 
 struct TaskSource {
-  std::string sha256;                          // of the task file's bytes
-  std::string directory;                       // absolute; relative paths of the task are relative to it
+  std::string sha256;     // of the task file's bytes
+  std::string directory;  // absolute; relative paths of the task are relative to it
 };
 
 // Kind usage: over a maximum, memory < disk + headroom, a target inside /proc, /dev or /sys, targets that

@@ -14,15 +14,15 @@
 namespace benchsand {
 
 struct Bound {
-  std::uint64_t standard = 0;         // used when a task asks for nothing (or nothing usable)
-  std::uint64_t maximum = 0;          // asking for more is an error
+  std::uint64_t standard = 0;  // used when a task asks for nothing (or nothing usable)
+  std::uint64_t maximum = 0;   // asking for more is an error
 };
 
 // Caps on what is copied out of the output file system after the run.
 struct CollectCaps {
   std::uint64_t files = 0;
-  std::uint64_t bytes = 0;            // sum of the sizes
-  std::uint64_t depth = 0;            // path components
+  std::uint64_t bytes = 0;  // sum of the sizes
+  std::uint64_t depth = 0;  // path components
   bool operator==(const CollectCaps&) const = default;
 };
 
@@ -32,11 +32,12 @@ enum class FilterProof { dump, compiled };
 
 struct Profile {
   std::string name;
-  std::map<std::string, Bound> limits;           // every LimitField::name is present
-  std::uint64_t stdio_total_bytes = 0;           // stdout+stderr past this ends the run (cause `output`)
-  std::uint64_t memory_headroom_bytes = 0;       // memory must be at least disk plus this: tmpfs is charged to the same cgroup
+  std::map<std::string, Bound> limits;  // every LimitField::name is present
+  std::uint64_t stdio_total_bytes = 0;  // stdout+stderr past this ends the run (cause `output`)
+  std::uint64_t memory_headroom_bytes =
+      0;  // memory must be at least disk plus this: tmpfs is charged to the same cgroup
   CollectCaps collect;
-  std::uint32_t uid = 0, gid = 0;                // never 0: a profile that says 0 is an error
+  std::uint32_t uid = 0, gid = 0;  // never 0: a profile that says 0 is an error
   FilterProof filter_proof = FilterProof::dump;
   SeccompRules seccomp;
 };

@@ -13,7 +13,10 @@ std::size_t utf8_length(const std::string& text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const unsigned lead = byte(at);
   if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xF0 && lead < 0xF5 ? 4 : lead >= 0xE0 && lead < 0xF0 ? 3 : lead >= 0xC2 && lead < 0xE0 ? 2 : 0;
+  const std::size_t length = lead >= 0xF0 && lead < 0xF5   ? 4
+                             : lead >= 0xE0 && lead < 0xF0 ? 3
+                             : lead >= 0xC2 && lead < 0xE0 ? 2
+                                                           : 0;
   for (std::size_t i = 1; i < length; ++i)
     if ((byte(at + i) & 0xC0) != 0x80) return 0;
   // Overlong forms, surrogates and what lies beyond U+10FFFF.
@@ -42,8 +45,10 @@ json section_json(const std::vector<Rule>& rules, const Evidence& evidence, Sect
     const Observation* observation = evidence.find(rule.key);
     if (rule.section != section || !observation) continue;
     json entry = {{"expected", rule.expected}, {"source", printable(observation->source)}, {"observed", nullptr}};
-    if (const Value* value = observation->value()) entry["observed"] = value_json(*value);
-    else entry["missing"] = printable(std::get<Missing>(observation->seen).why);
+    if (const Value* value = observation->value())
+      entry["observed"] = value_json(*value);
+    else
+      entry["missing"] = printable(std::get<Missing>(observation->seen).why);
     result[rule.wall][rule.key.substr(rule.wall.size() + 1)] = std::move(entry);
   }
   return result;
@@ -56,9 +61,12 @@ json stream_json(const StreamFacts& stream) {
 json verdict_json(const Verdict& verdict) {
   json failures = json::array();
   for (const auto& f : verdict.failures)
-    failures.push_back({{"wall", f.wall}, {"expected", printable(f.expected)}, {"observed", printable(f.observed)},
+    failures.push_back({{"wall", f.wall},
+                        {"expected", printable(f.expected)},
+                        {"observed", printable(f.observed)},
                         {"source", printable(f.source)}});
-  json result = {{"scored", verdict.scored}, {"outcome", to_text(verdict.outcome)}, {"failures", failures}, {"tier", nullptr}};
+  json result = {
+      {"scored", verdict.scored}, {"outcome", to_text(verdict.outcome)}, {"failures", failures}, {"tier", nullptr}};
   if (verdict.tier) result["tier"] = *verdict.tier;
   return result;
 }
@@ -73,10 +81,14 @@ json end_json(const End& end) {
 // How a key that holds a plain number names its unit.
 const char* unit_suffix(Unit unit) {
   switch (unit) {
-    case Unit::duration_us: return "_us";
-    case Unit::bytes: return "_bytes";
-    case Unit::milli: return "_milli";
-    case Unit::count: return "";
+    case Unit::duration_us:
+      return "_us";
+    case Unit::bytes:
+      return "_bytes";
+    case Unit::milli:
+      return "_milli";
+    case Unit::count:
+      return "";
   }
   return "";
 }
@@ -85,14 +97,21 @@ json rules_json(const SeccompRules& rules) {
   json conditional = json::array();
   for (const auto& rule : rules.allow_if)
     // As text: a mask of 64 one-bits is no integer that every JSON reader keeps.
-    conditional.push_back({{"call", rule.call}, {"arg", rule.index}, {"mask", std::to_string(rule.mask)}, {"is", [&] {
+    conditional.push_back({{"call", rule.call},
+                           {"arg", rule.index},
+                           {"mask", std::to_string(rule.mask)},
+                           {"is", [&] {
                               json values = json::array();
                               for (const auto value : rule.values) values.push_back(std::to_string(value));
                               return values;
                             }()}});
   json refused = json::object();
   for (const auto& [name, calls] : rules.refuse_with) refused[name] = calls;
-  return {{"default", rules.default_errno}, {"allow", rules.allow}, {"allow_if", conditional}, {"refuse_with", refused}, {"notify", rules.notify}};
+  return {{"default", rules.default_errno},
+          {"allow", rules.allow},
+          {"allow_if", conditional},
+          {"refuse_with", refused},
+          {"notify", rules.notify}};
 }
 
 }  // namespace
@@ -119,7 +138,8 @@ json policy_json(const Policy& policy) {
   for (const auto& input : policy.inputs)
     inputs.push_back({{"source", printable(input.source)}, {"target", printable(input.target)}});
   json limits = json::object();
-  for (const auto& field : kLimitFields) limits[std::string(field.name) + unit_suffix(field.unit)] = policy.limits.*field.member;
+  for (const auto& field : kLimitFields)
+    limits[std::string(field.name) + unit_suffix(field.unit)] = policy.limits.*field.member;
   return {
       {"command", printable_list(policy.command)},
       {"env", printable_list(policy.env)},
@@ -157,7 +177,10 @@ json make_record(const Policy& policy, const HostFacts& host, const RunFacts& ru
       {"profile", {{"name", policy.profile_name}, {"sha256", policy.profile_sha256}}},
       {"policy", policy_json(policy)},
       {"notices", printable_list(policy.notices)},
-      {"engine", {{"name", run.delegate.name}, {"delegate", {{"name", run.delegate.name}, {"version", run.delegate.version}, {"sha256", run.delegate.sha256}}}}},
+      {"engine",
+       {{"name", run.delegate.name},
+        {"delegate",
+         {{"name", run.delegate.name}, {"version", run.delegate.version}, {"sha256", run.delegate.sha256}}}}},
       {"host", {{"kernel", host.kernel}, {"cgroup", to_text(host.cgroup)}, {"processors", host.processors}}},
       {"bundle", {{"config_sha256", run.config_sha256}}},
       {"evidence",

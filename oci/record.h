@@ -2,7 +2,6 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-
 #include <string>
 #include <vector>
 
@@ -12,7 +11,7 @@
 namespace benchsand {
 
 struct CollectedFile {
-  std::string path;                            // relative to the output
+  std::string path;  // relative to the output
   std::uint64_t size = 0;
   std::string sha256;
 };
@@ -23,9 +22,9 @@ struct RefusedFile {
 };
 
 struct StreamFacts {
-  std::uint64_t bytes = 0;                     // written by the candidate
+  std::uint64_t bytes = 0;  // written by the candidate
   std::uint64_t kept = 0;
-  std::string sha256;                          // of what was kept
+  std::string sha256;  // of what was kept
 };
 
 struct DelegateFacts {
@@ -34,7 +33,7 @@ struct DelegateFacts {
 
 struct RunFacts {
   std::string id;
-  std::string created;                         // RFC 3339, UTC; an annotation, no duration is taken from it
+  std::string created;  // RFC 3339, UTC; an annotation, no duration is taken from it
   DelegateFacts delegate;
   std::string config_sha256;
   std::vector<CollectedFile> outputs;

@@ -12,7 +12,7 @@ struct Error {
   enum class Kind { fault, usage };
   Kind kind = Kind::fault;
   std::string message;
-  int error_number = 0;                        // errno of a failed call, 0 otherwise
+  int error_number = 0;  // errno of a failed call, 0 otherwise
 };
 
 // std::expected is not [[nodiscard]] in libstdc++ 12; a dropped error would be a run scored without evidence.
@@ -35,16 +35,16 @@ inline std::unexpected<Error> usage(std::string message) {
 // numbered, so that one may stand inside another.
 #define BENCHSAND_JOIN_(a, b) a##b
 #define BENCHSAND_JOIN(a, b) BENCHSAND_JOIN_(a, b)
-#define BENCHSAND_TRY(result, expression)                               \
-  __extension__({                                                       \
-    auto result = (expression);                                         \
-    if (!result) return std::unexpected(std::move(result.error()));     \
-    std::move(*result);                                                 \
+#define BENCHSAND_TRY(result, expression)                           \
+  __extension__({                                                   \
+    auto result = (expression);                                     \
+    if (!result) return std::unexpected(std::move(result.error())); \
+    std::move(*result);                                             \
   })
-#define BENCHSAND_TRY_VOID(result, expression)                          \
-  do {                                                                  \
-    auto result = (expression);                                         \
-    if (!result) return std::unexpected(std::move(result.error()));     \
+#define BENCHSAND_TRY_VOID(result, expression)                      \
+  do {                                                              \
+    auto result = (expression);                                     \
+    if (!result) return std::unexpected(std::move(result.error())); \
   } while (false)
 #define TRY(expression) BENCHSAND_TRY(BENCHSAND_JOIN(try_result_, __COUNTER__), expression)
 #define TRY_VOID(expression) BENCHSAND_TRY_VOID(BENCHSAND_JOIN(try_result_, __COUNTER__), expression)

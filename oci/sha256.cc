@@ -20,11 +20,15 @@ void must(int openssl_result) {
 }
 }  // namespace
 
-Sha256::Sha256() : state_(std::make_unique<State>()) { must(SHA256_Init(&state_->context)); }
+Sha256::Sha256() : state_(std::make_unique<State>()) {
+  must(SHA256_Init(&state_->context));
+}
 
 Sha256::~Sha256() = default;
 
-void Sha256::update(std::string_view bytes) { must(SHA256_Update(&state_->context, bytes.data(), bytes.size())); }
+void Sha256::update(std::string_view bytes) {
+  must(SHA256_Update(&state_->context, bytes.data(), bytes.size()));
+}
 
 std::string Sha256::hex() {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};

@@ -17,7 +17,7 @@ class Sha256 {
   Sha256(const Sha256&) = delete;
   Sha256& operator=(const Sha256&) = delete;
   void update(std::string_view bytes);
-  std::string hex();                           // ends the stream
+  std::string hex();  // ends the stream
 
  private:
   struct State;

@@ -15,29 +15,29 @@ namespace benchsand {
 // A bound as asked for. Zero, negative, NaN and infinite bounds parse: decide turns them into the profile's default
 // with a notice, because a run without a bound must not be something one can ask for.
 struct AskedBound {
-  bool usable = false;                // finite and greater than zero
-  std::uint64_t value = 0;            // in the unit of the field, when usable
-  std::string text;                   // as written
-  std::string where;                  // "task.yaml:7:13", or "--set limits.memory"
+  bool usable = false;      // finite and greater than zero
+  std::uint64_t value = 0;  // in the unit of the field, when usable
+  std::string text;         // as written
+  std::string where;        // "task.yaml:7:13", or "--set limits.memory"
 };
 
 struct InputMount {
-  std::string source;                 // as written: relative to the task file, or absolute
-  std::string target;                 // absolute, inside the sandbox
+  std::string source;  // as written: relative to the task file, or absolute
+  std::string target;  // absolute, inside the sandbox
   bool operator==(const InputMount&) const = default;
 };
 
 struct TaskSpec {
   std::string name;
-  std::optional<std::string> profile;            // absent: strict
-  std::string rootfs;                            // directory or tar
+  std::optional<std::string> profile;  // absent: strict
+  std::string rootfs;                  // directory or tar
   std::vector<std::string> command;
   std::map<std::string, std::string> env;
-  std::optional<std::string> workdir;            // absent: the output directory
-  std::optional<std::string> stdin_file;         // absent: empty
+  std::optional<std::string> workdir;     // absent: the output directory
+  std::optional<std::string> stdin_file;  // absent: empty
   std::vector<InputMount> inputs;
   std::string output = "/output";
-  std::map<std::string, AskedBound> limits;      // by LimitField::name
+  std::map<std::string, AskedBound> limits;  // by LimitField::name
 };
 
 // One `--set limits.NAME=VALUE`.

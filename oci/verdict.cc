@@ -6,25 +6,38 @@ namespace benchsand {
 
 const char* to_text(Cause cause) {
   switch (cause) {
-    case Cause::not_started: return "not-started";
-    case Cause::exited: return "exited";
-    case Cause::signaled: return "signaled";
-    case Cause::cpu_time: return "cpu-time";
-    case Cause::wall_time: return "wall-time";
-    case Cause::memory: return "memory";
-    case Cause::output: return "output";
-    case Cause::killed: return "killed";
+    case Cause::not_started:
+      return "not-started";
+    case Cause::exited:
+      return "exited";
+    case Cause::signaled:
+      return "signaled";
+    case Cause::cpu_time:
+      return "cpu-time";
+    case Cause::wall_time:
+      return "wall-time";
+    case Cause::memory:
+      return "memory";
+    case Cause::output:
+      return "output";
+    case Cause::killed:
+      return "killed";
   }
   return "not-started";
 }
 
 const char* to_text(Outcome outcome) {
   switch (outcome) {
-    case Outcome::fault: return "fault";
-    case Outcome::refused: return "refused";
-    case Outcome::limit: return "limit";
-    case Outcome::failed: return "failed";
-    case Outcome::succeeded: return "succeeded";
+    case Outcome::fault:
+      return "fault";
+    case Outcome::refused:
+      return "refused";
+    case Outcome::limit:
+      return "limit";
+    case Outcome::failed:
+      return "failed";
+    case Outcome::succeeded:
+      return "succeeded";
   }
   return "fault";
 }
@@ -45,8 +58,10 @@ End end_of(const EndFacts& facts, const Limits& limits) {
   End end;
   // The encoding of waitpid(2): the low seven bits are the signal, the second byte is the exit code.
   const int signal = facts.wait_status & 0x7f;
-  if (signal == 0) end.exit_code = (facts.wait_status >> 8) & 0xff;
-  else end.signal = signal;
+  if (signal == 0)
+    end.exit_code = (facts.wait_status >> 8) & 0xff;
+  else
+    end.signal = signal;
   end.cause = cause_of(facts, limits, signal != 0);
   return end;
 }
@@ -66,7 +81,8 @@ std::vector<Failure> unruled(const std::vector<Rule>& rules, const Evidence& evi
   for (const auto& rule : rules) known.insert(rule.key);
   std::vector<Failure> failures;
   for (const auto& [key, observation] : evidence.all())
-    if (!known.contains(key)) failures.push_back({"evidence", "a rule for every observation", "none for " + key, observation.source});
+    if (!known.contains(key))
+      failures.push_back({"evidence", "a rule for every observation", "none for " + key, observation.source});
   return failures;
 }
 
@@ -89,14 +105,18 @@ std::string contradiction(const End& end) {
 
 Outcome outcome_of(const End& end) {
   switch (end.cause) {
-    case Cause::exited: return *end.exit_code == 0 ? Outcome::succeeded : Outcome::failed;
-    case Cause::signaled: return Outcome::failed;
+    case Cause::exited:
+      return *end.exit_code == 0 ? Outcome::succeeded : Outcome::failed;
+    case Cause::signaled:
+      return Outcome::failed;
     case Cause::cpu_time:
     case Cause::wall_time:
     case Cause::memory:
-    case Cause::output: return Outcome::limit;
+    case Cause::output:
+      return Outcome::limit;
     case Cause::killed:
-    case Cause::not_started: return Outcome::fault;
+    case Cause::not_started:
+      return Outcome::fault;
   }
   return Outcome::fault;
 }
@@ -136,8 +156,10 @@ Verdict judge(const std::vector<Rule>& rules, const Evidence& evidence, const En
   }
   verdict.outcome = outcome_of(end);
   verdict.scored = verdict.outcome != Outcome::fault;
-  if (verdict.scored) verdict.tier = "reproducible";
-  else verdict.failures.push_back({"evidence", "a run that ended by itself or by a cap", to_text(end.cause), "benchsand"});
+  if (verdict.scored)
+    verdict.tier = "reproducible";
+  else
+    verdict.failures.push_back({"evidence", "a run that ended by itself or by a cap", to_text(end.cause), "benchsand"});
   return verdict;
 }
 

@@ -17,16 +17,16 @@ const char* to_text(Cause cause);
 
 struct End {
   Cause cause = Cause::not_started;
-  std::optional<int> exit_code;                // exactly one of exit_code and signal once init has ended
+  std::optional<int> exit_code;  // exactly one of exit_code and signal once init has ended
   std::optional<int> signal;
-  std::string fault;                           // not empty: benchsand or the host failed, in words
+  std::string fault;  // not empty: benchsand or the host failed, in words
 };
 
 // What the host knows when init is a zombie.
 struct EndFacts {
-  int wait_status = 0;                         // of init, as waitpid gives it
-  std::optional<Cause> killed_for;             // the supervisor killed, and why
-  std::uint64_t oom_kills = 0;                 // in the run's cgroup
+  int wait_status = 0;              // of init, as waitpid gives it
+  std::optional<Cause> killed_for;  // the supervisor killed, and why
+  std::uint64_t oom_kills = 0;      // in the run's cgroup
   std::uint64_t cpu_used_us = 0, wall_used_us = 0;
 };
 
@@ -40,7 +40,7 @@ const char* to_text(Outcome outcome);
 struct Failure {
   std::string wall;
   std::string expected;
-  std::string observed;                        // the value, or "missing: WHY"
+  std::string observed;  // the value, or "missing: WHY"
   std::string source;
 };
 
@@ -53,7 +53,7 @@ struct AttestationClaim {
 struct Verdict {
   bool scored = false;
   Outcome outcome = Outcome::fault;
-  std::optional<std::string> tier;             // "reproducible" when scored
+  std::optional<std::string> tier;  // "reproducible" when scored
   std::vector<Failure> failures;
 };
 

@@ -36,9 +36,8 @@ WallBuilder& WallBuilder::equals(const std::string& name, const Value& expected)
 }
 
 WallBuilder& WallBuilder::at_most(const std::string& name, std::uint64_t most) {
-  return add(name, "at most " + std::to_string(most), [most](const Value& v, const Evidence&) {
-    return number(&v) && *number(&v) <= most;
-  });
+  return add(name, "at most " + std::to_string(most),
+             [most](const Value& v, const Evidence&) { return number(&v) && *number(&v) <= most; });
 }
 
 WallBuilder& WallBuilder::at_most_where_counted(const std::string& name, std::uint64_t most) {

@@ -23,14 +23,14 @@ class WallBuilder {
   WallBuilder& at_most(const std::string& name, std::uint64_t most);
   // A counter that older kernels do not have: kNotInThisKernel is accepted in its place.
   WallBuilder& at_most_where_counted(const std::string& name, std::uint64_t most);
-  WallBuilder& counted(const std::string& name);                                         // any number
-  WallBuilder& counted_or(const std::string& name, const std::string& otherwise);        // any number, or this text
-  WallBuilder& named(const std::string& name);                                           // any text but an empty one
-  WallBuilder& digest(const std::string& name);                                          // 64 hexadecimal digits
+  WallBuilder& counted(const std::string& name);                                   // any number
+  WallBuilder& counted_or(const std::string& name, const std::string& otherwise);  // any number, or this text
+  WallBuilder& named(const std::string& name);                                     // any text but an empty one
+  WallBuilder& digest(const std::string& name);                                    // 64 hexadecimal digits
   // Compared with another observation, given by its full key.
   WallBuilder& same_as(const std::string& name, const std::string& other);
   WallBuilder& differs_from(const std::string& name, const std::string& other);
-  WallBuilder& at_least(const std::string& name, const std::string& other);              // a counter never goes backwards
+  WallBuilder& at_least(const std::string& name, const std::string& other);  // a counter never goes backwards
   WallBuilder& difference_of(const std::string& name, const std::string& later, const std::string& earlier);
 
  private:

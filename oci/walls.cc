@@ -8,12 +8,16 @@ namespace {
 
 // The kernel keeps memory limits and tmpfs sizes in pages.
 constexpr std::uint64_t kPage = 4096;
-std::uint64_t pages_down(std::uint64_t bytes) { return bytes / kPage * kPage; }
-std::uint64_t pages_up(std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+std::uint64_t pages_down(std::uint64_t bytes) {
+  return bytes / kPage * kPage;
+}
+std::uint64_t pages_up(std::uint64_t bytes) {
+  return (bytes + kPage - 1) / kPage * kPage;
+}
 
 std::string ids(std::uint32_t id) {
   const std::string one = std::to_string(id);
-  return one + " " + one + " " + one + " " + one;      // real, effective, saved, file system
+  return one + " " + one + " " + one + " " + one;  // real, effective, saved, file system
 }
 
 void network(const Policy&, const HostFacts&, WallBuilder wall) {
@@ -24,10 +28,7 @@ void network(const Policy&, const HostFacts&, WallBuilder wall) {
       .equals("routes", "none")
       .equals("open_families", "none");
   wall.at_the_end().equals("links.end", "lo").equals("routes.end", "none");
-  wall.spent()
-      .equals("egress_bytes", std::uint64_t{0})
-      .counted("ipv4_no_route")
-      .counted_or("ipv6_no_route", "no IPv6");
+  wall.spent().equals("egress_bytes", std::uint64_t{0}).counted("ipv4_no_route").counted_or("ipv6_no_route", "no IPv6");
 }
 
 void mounts(const Policy&, const HostFacts&, WallBuilder wall) {
@@ -61,10 +62,7 @@ void memory(const Policy& policy, const HostFacts& host, WallBuilder wall) {
   wall.at_the_door().equals("limit", limit).equals("swap", swap);
   if (host.cgroup == CgroupLayout::v2) wall.at_the_door().equals("oom_group", std::uint64_t{1});
   wall.at_the_end().equals("limit.end", limit).equals("swap.end", swap);
-  wall.spent()
-      .at_most_where_counted("peak", limit)
-      .at_most_where_counted("swap_peak", swap)
-      .counted("oom_kills");
+  wall.spent().at_most_where_counted("peak", limit).at_most_where_counted("swap_peak", swap).counted("oom_kills");
 }
 
 void processes(const Policy& policy, const HostFacts&, WallBuilder wall) {
@@ -126,9 +124,7 @@ void syscalls(const Policy& policy, const HostFacts&, WallBuilder wall) {
 
 void namespaces(const Policy&, const HostFacts&, WallBuilder wall) {
   for (const char* type : {"mnt", "pid", "ipc", "uts", "cgroup"})
-    wall.at_the_door()
-        .counted(std::string("host_") + type)
-        .differs_from(type, std::string("namespaces.host_") + type);
+    wall.at_the_door().counted(std::string("host_") + type).differs_from(type, std::string("namespaces.host_") + type);
 }
 
 void teardown(const Policy&, const HostFacts&, WallBuilder wall) {
@@ -163,10 +159,10 @@ struct NamedWall {
 };
 
 constexpr NamedWall kWalls[] = {
-    {"network", network},       {"mounts", mounts},         {"rootfs", rootfs},     {"output", output},
-    {"memory", memory},         {"processes", processes},   {"cpu-time", cpu_time}, {"wall-time", wall_time},
-    {"stdio", stdio},           {"privileges", privileges}, {"syscalls", syscalls}, {"namespaces", namespaces},
-    {"teardown", teardown},     {"evidence", evidence},
+    {"network", network},   {"mounts", mounts},         {"rootfs", rootfs},     {"output", output},
+    {"memory", memory},     {"processes", processes},   {"cpu-time", cpu_time}, {"wall-time", wall_time},
+    {"stdio", stdio},       {"privileges", privileges}, {"syscalls", syscalls}, {"namespaces", namespaces},
+    {"teardown", teardown}, {"evidence", evidence},
 };
 
 }  // namespace

@@ -11,14 +11,14 @@
 
 namespace benchsand {
 
-enum class Section { established, spent, after };   // where the record shows it
+enum class Section { established, spent, after };  // where the record shows it
 
 struct Rule {
-  std::string wall;                            // one of wall_names()
-  std::string key;                             // of the observation: "memory.limit"
+  std::string wall;  // one of wall_names()
+  std::string key;   // of the observation: "memory.limit"
   Section section = Section::established;
-  bool at_door = false;                        // must hold before the candidate's first instruction
-  std::string expected;                        // the number, or words
+  bool at_door = false;  // must hold before the candidate's first instruction
+  std::string expected;  // the number, or words
   // The whole evidence is there for rules that compare two observations.
   std::function<bool(const Value&, const Evidence&)> holds;
 };
@@ -37,8 +37,7 @@ inline constexpr const char* kNotInThisKernel = "not in this kernel";
 inline constexpr const char* kInitDiedFirst = "init died of a signal before they could be counted";
 
 // What may stand in /dev, by name and number; see `privileges`.
-inline constexpr const char* kAllowedDevices =
-    "full 1:7, null 1:3, random 1:8, tty 5:0, urandom 1:9, zero 1:5";
+inline constexpr const char* kAllowedDevices = "full 1:7, null 1:3, random 1:8, tty 5:0, urandom 1:9, zero 1:5";
 
 // RLIMIT_CPU is per process, so it cannot be the cpu-time wall; it ends a spinner should the supervisor die.
 std::uint64_t cpu_backstop_seconds(const Policy& policy);

@@ -8,8 +8,8 @@ namespace benchsand {
 
 struct BuiltinProfile {
   std::string_view name;
-  std::string_view sha256;                     // of profiles/NAME.yaml
-  std::string_view text;                       // the same without comments
+  std::string_view sha256;  // of profiles/NAME.yaml
+  std::string_view text;    // the same without comments
 };
 extern const std::span<const BuiltinProfile> kBuiltinProfiles;
 

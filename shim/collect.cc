@@ -17,13 +17,15 @@ class Collector {
   explicit Collector(const CollectCaps& caps) : caps_(caps) {}
 
   Result<void> directory(const Fd& from, const Fd& into, const std::string& prefix, std::uint64_t depth) {
-    for (const auto& name : TRY(sys::list_directory(from.get(), "."))) TRY_VOID(entry(from, into, name, prefix + name, depth));
+    for (const auto& name : TRY(sys::list_directory(from.get(), ".")))
+      TRY_VOID(entry(from, into, name, prefix + name, depth));
     return {};
   }
   Collected take() { return std::move(collected_); }
 
  private:
-  Result<void> entry(const Fd& from, const Fd& into, const std::string& name, const std::string& path, std::uint64_t depth) {
+  Result<void> entry(const Fd& from, const Fd& into, const std::string& name, const std::string& path,
+                     std::uint64_t depth) {
     const auto facts = TRY(sys::fstatat(from.get(), name, AT_SYMLINK_NOFOLLOW));
     if (depth > caps_.depth) return refuse(path, "deeper than " + std::to_string(caps_.depth) + " levels");
     if (S_ISREG(facts.st_mode)) return file(from, into, name, path);
@@ -39,9 +41,11 @@ class Collector {
     const auto facts = TRY(sys::fstat(source, path));
     const auto size = static_cast<std::uint64_t>(facts.st_size);
     if (!S_ISREG(facts.st_mode)) return refuse(path, kind(facts.st_mode));
-    if (facts.st_nlink != 1) return refuse(path, "hard link: the file has " + std::to_string(facts.st_nlink) + " names");
+    if (facts.st_nlink != 1)
+      return refuse(path, "hard link: the file has " + std::to_string(facts.st_nlink) + " names");
     if ((facts.st_mode & (S_ISUID | S_ISGID)) != 0) return refuse(path, "set-user-ID or set-group-ID");
-    if (collected_.files.size() >= caps_.files) return refuse(path, "more than " + std::to_string(caps_.files) + " files");
+    if (collected_.files.size() >= caps_.files)
+      return refuse(path, "more than " + std::to_string(caps_.files) + " files");
     // By the apparent size: a sparse file is small here and large wherever it is copied.
     if (size > caps_.bytes - bytes_) return refuse(path, "more than " + std::to_string(caps_.bytes) + " bytes in all");
     const Fd target = TRY(sys::openat(into.get(), name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644));
@@ -69,13 +73,20 @@ class Collector {
 
   static std::string kind(mode_t mode) {
     switch (mode & S_IFMT) {
-      case S_IFLNK: return "symbolic link";
-      case S_IFIFO: return "FIFO";
-      case S_IFSOCK: return "socket";
-      case S_IFCHR: return "character device";
-      case S_IFBLK: return "block device";
-      case S_IFDIR: return "directory";
-      default: return "not a regular file";
+      case S_IFLNK:
+        return "symbolic link";
+      case S_IFIFO:
+        return "FIFO";
+      case S_IFSOCK:
+        return "socket";
+      case S_IFCHR:
+        return "character device";
+      case S_IFBLK:
+        return "block device";
+      case S_IFDIR:
+        return "directory";
+      default:
+        return "not a regular file";
     }
   }
 

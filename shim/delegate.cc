@@ -42,7 +42,7 @@ struct Child {
   const std::size_t length = std::min(std::strlen(step), text.size());
   std::memcpy(text.data(), step, length);
   std::array<iovec, 2> parts = {{{const_cast<int*>(&failed), sizeof failed}, {text.data(), length}}};
-  const ssize_t ignored = ::writev(child.report, parts.data(), 2);       // the reader sees a closed pipe otherwise
+  const ssize_t ignored = ::writev(child.report, parts.data(), 2);  // the reader sees a closed pipe otherwise
   static_cast<void>(ignored);
   ::_exit(127);
 }
@@ -87,7 +87,7 @@ void reset_signals(const Child& child) {
   int status = 0;
   while (::waitpid(delegate, &status, 0) < 0 && errno == EINTR) {
   }
-  const ssize_t ignored = ::write(0, &status, sizeof status);            // the reader sees a closed pipe otherwise
+  const ssize_t ignored = ::write(0, &status, sizeof status);  // the reader sees a closed pipe otherwise
   static_cast<void>(ignored);
   for (;;) ::pause();
 }
@@ -101,8 +101,9 @@ void reset_signals(const Child& child) {
   // The delegate reads /proc/self; in its own pid namespace that needs a proc of its own.
   must(child, "mount /proc", ::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0);
   if (child.output_mount >= 0)
-    must(child, "move_mount the output",
-         ::syscall(SYS_move_mount, child.output_mount, "", AT_FDCWD, child.output_target, MOVE_MOUNT_F_EMPTY_PATH) == 0);
+    must(
+        child, "move_mount the output",
+        ::syscall(SYS_move_mount, child.output_mount, "", AT_FDCWD, child.output_target, MOVE_MOUNT_F_EMPTY_PATH) == 0);
   const pid_t delegate = ::fork();
   must(child, "fork the delegate", delegate >= 0);
   if (delegate == 0) run_delegate(child);
@@ -125,7 +126,7 @@ Result<Fd> clone_keeper(const Child& child, const Fd& go_write) {
   const long pid = ::syscall(SYS_clone3, &args, sizeof args);
   if (pid < 0) return sys_error("clone3", "CLONE_NEWPID|CLONE_NEWNS", errno);
   if (pid == 0) {
-    ::close(go_write.get());                   // or our own copy would keep the pipe open for ever
+    ::close(go_write.get());  // or our own copy would keep the pipe open for ever
     run_keeper(child);
   }
   return Fd(pidfd);
@@ -142,7 +143,8 @@ Result<void> read_report(const Fd& report) {
   int failed = 0;
   if (static_cast<std::size_t>(n) < sizeof failed) return fault("start the delegate: it died before it could say why");
   std::memcpy(&failed, text.data(), sizeof failed);
-  return sys_error("start the delegate:", std::string(text.data() + sizeof failed, static_cast<std::size_t>(n) - sizeof failed), failed);
+  return sys_error("start the delegate:",
+                   std::string(text.data() + sizeof failed, static_cast<std::size_t>(n) - sizeof failed), failed);
 }
 
 }  // namespace

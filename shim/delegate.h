@@ -19,8 +19,8 @@ namespace benchsand {
 
 struct DelegateBinary {
   DelegateFacts facts;
-  std::string path;                            // for messages
-  Fd file;                                     // what is executed: hashed bytes, not a name
+  std::string path;  // for messages
+  Fd file;           // what is executed: hashed bytes, not a name
 };
 
 // `name` is crun or runc, looked up in fixed system directories: PATH belongs to the caller. `cache` is a root-only
@@ -28,9 +28,9 @@ struct DelegateBinary {
 Result<DelegateBinary> find_delegate(const std::string& name, const std::string& cache);
 
 struct DelegateStart {
-  std::vector<std::string> arguments;          // without argv[0]
+  std::vector<std::string> arguments;  // without argv[0]
   Fd standard_input, standard_output, standard_error;
-  const Fd* output_mount = nullptr;            // detached mount to be attached at output_target
+  const Fd* output_mount = nullptr;  // detached mount to be attached at output_target
   std::string output_target;
 };
 
@@ -41,7 +41,7 @@ class Delegate {
   Delegate& operator=(Delegate&&) = default;
   ~Delegate();
 
-  const Fd& exit_pipe() const { return exit_pipe_; }            // readable once the delegate has ended
+  const Fd& exit_pipe() const { return exit_pipe_; }  // readable once the delegate has ended
   // Its exit code, or 128 + signal; nullopt when it still runs at the deadline.
   Result<std::optional<int>> wait(std::uint64_t deadline_us) const;
   // Kills the keeper. When this succeeds, no process of its pid namespace is left: the kernel waits for them all.
@@ -49,7 +49,7 @@ class Delegate {
 
  private:
   Delegate() = default;
-  Fd keeper_;                                  // pidfd
+  Fd keeper_;  // pidfd
   Fd exit_pipe_;
 };
 

@@ -21,14 +21,17 @@ Result<std::pair<std::string, Fd>> open_binary(const std::string& name) {
     if (fd) return std::make_pair(dir + name, std::move(*fd));
     if (fd.error().error_number != ENOENT) return std::unexpected(fd.error());
   }
-  return fault("find the delegate " + name + ": not in /usr/local/sbin, /usr/local/bin, /usr/sbin, /usr/bin, /sbin, /bin; install it (apt-get install " + name + ")");
+  return fault(
+      "find the delegate " + name +
+      ": not in /usr/local/sbin, /usr/local/bin, /usr/sbin, /usr/bin, /sbin, /bin; install it (apt-get install " +
+      name + ")");
 }
 
 // Changes whenever the file's content can have changed.
 std::string identity(const struct stat& facts) {
   const auto text = [](auto number) { return std::to_string(number); };
-  return text(facts.st_dev) + "-" + text(facts.st_ino) + "-" + text(facts.st_size) + "-" + text(facts.st_mtim.tv_sec) + "." +
-         text(facts.st_mtim.tv_nsec) + "-" + text(facts.st_ctim.tv_sec) + "." + text(facts.st_ctim.tv_nsec);
+  return text(facts.st_dev) + "-" + text(facts.st_ino) + "-" + text(facts.st_size) + "-" + text(facts.st_mtim.tv_sec) +
+         "." + text(facts.st_mtim.tv_nsec) + "-" + text(facts.st_ctim.tv_sec) + "." + text(facts.st_ctim.tv_nsec);
 }
 
 Result<std::string> digest_of(const Fd& file, std::uint64_t size, const std::string& path) {

@@ -38,13 +38,15 @@ Result<void> keep_held(Door& door, const SeccompNotify& notify, std::uint64_t de
   while (!TRY(notify.still_waits(door.held))) {
     const auto again = TRY(next_exec(notify, deadline_us));
     if (!again) return fault("hold the candidate's first exec: the process is gone");
-    if (again->task != door.init.pid()) return fault("hold the candidate's first exec: another task came to exec instead");
+    if (again->task != door.init.pid())
+      return fault("hold the candidate's first exec: another task came to exec instead");
     door.held = *again;
   }
   return {};
 }
 
-Result<BpfProgram> proven_filter(const Door& door, const Policy& policy, const BpfProgram& compiled, Evidence& evidence) {
+Result<BpfProgram> proven_filter(const Door& door, const Policy& policy, const BpfProgram& compiled,
+                                 Evidence& evidence) {
   if (policy.filter_proof == FilterProof::compiled) {
     evidence.set("syscalls.proof", std::string("compiled from the policy"), "libseccomp");
     return compiled;
@@ -77,8 +79,9 @@ void observe_filter(const Door& door, const Policy& policy, Evidence& evidence) 
     return {};
   };
   if (const auto observed = observe(); !observed)
-    for (const char* key : {"syscalls.proof", "syscalls.differences", "syscalls.i386", "syscalls.x32", "syscalls.unlisted_open",
-                            "syscalls.refused", "syscalls.of", "syscalls.sha256", "network.open_families"})
+    for (const char* key :
+         {"syscalls.proof", "syscalls.differences", "syscalls.i386", "syscalls.x32", "syscalls.unlisted_open",
+          "syscalls.refused", "syscalls.of", "syscalls.sha256", "network.open_families"})
       evidence.missing(key, observed.error().message, "the attached filter");
 }
 

@@ -18,7 +18,7 @@ struct Door {
   HostProcess init;
   Fd pidfd;
   PinnedNamespaces pinned;
-  Notification held;                           // the exec that waits for an answer
+  Notification held;  // the exec that waits for an answer
 };
 
 // What benchsand made for this run, to compare with what the process has.

@@ -12,17 +12,22 @@ const std::uint64_t* number_at(const Evidence& evidence, const std::string& key)
   return value ? std::get_if<std::uint64_t>(value) : nullptr;
 }
 
-std::uint64_t beyond(std::uint64_t used, std::uint64_t limit) { return used > limit ? used - limit : 0; }
+std::uint64_t beyond(std::uint64_t used, std::uint64_t limit) {
+  return used > limit ? used - limit : 0;
+}
 
 }  // namespace
 
-void spend(Evidence& evidence, const Watched& watched, const Limits& limits, std::uint64_t stdout_bytes, std::uint64_t stderr_bytes) {
+void spend(Evidence& evidence, const Watched& watched, const Limits& limits, std::uint64_t stdout_bytes,
+           std::uint64_t stderr_bytes) {
   evidence.set("wall-time.used_us", watched.wall_used_us, "CLOCK_MONOTONIC");
   evidence.set("wall-time.overshoot_us", beyond(watched.wall_used_us, limits.wall_time_us), "CLOCK_MONOTONIC");
   evidence.set("stdio.stdout_bytes", stdout_bytes, "the pipe");
   evidence.set("stdio.stderr_bytes", stderr_bytes, "the pipe");
-  if (watched.left_behind) evidence.set("teardown.processes_killed", *watched.left_behind, "cgroup.procs");
-  else evidence.set("teardown.processes_killed", std::string(kInitDiedFirst), "cgroup.procs");
+  if (watched.left_behind)
+    evidence.set("teardown.processes_killed", *watched.left_behind, "cgroup.procs");
+  else
+    evidence.set("teardown.processes_killed", std::string(kInitDiedFirst), "cgroup.procs");
 
   const std::string source = "cpu.stat usage_usec";
   const auto *first = number_at(evidence, "cpu-time.usage_us"), *last = number_at(evidence, "cpu-time.usage_us.end");

@@ -8,7 +8,8 @@
 namespace benchsand {
 
 // wall-time, cpu-time, stdio and the processes left behind.
-void spend(Evidence& evidence, const Watched& watched, const Limits& limits, std::uint64_t stdout_bytes, std::uint64_t stderr_bytes);
+void spend(Evidence& evidence, const Watched& watched, const Limits& limits, std::uint64_t stdout_bytes,
+           std::uint64_t stderr_bytes);
 
 EndFacts end_facts(const Evidence& evidence, const Watched& watched, int wait_status);
 

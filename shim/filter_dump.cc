@@ -47,14 +47,16 @@ Result<BpfProgram> dump_filter(pid_t task) {
   const auto stopped = TRY(Stopped::stop(task));
   const long length = ::ptrace(PTRACE_SECCOMP_GET_FILTER, task, nullptr, nullptr);
   if (length <= 0)
-    return fault(sys_error("ptrace", "PTRACE_SECCOMP_GET_FILTER", errno).error().message +
-                 "; the kernel needs CONFIG_CHECKPOINT_RESTORE, and benchsand must be root without a seccomp filter of its own "
-                 "(a profile may say filter_proof: compiled)");
+    return fault(
+        sys_error("ptrace", "PTRACE_SECCOMP_GET_FILTER", errno).error().message +
+        "; the kernel needs CONFIG_CHECKPOINT_RESTORE, and benchsand must be root without a seccomp filter of its own "
+        "(a profile may say filter_proof: compiled)");
   std::vector<sock_filter> filter(static_cast<std::size_t>(length));
   if (::ptrace(PTRACE_SECCOMP_GET_FILTER, task, nullptr, filter.data()) != length)
     return sys_error("ptrace", "PTRACE_SECCOMP_GET_FILTER", errno);
   BpfProgram program;
-  for (const auto& instruction : filter) program.push_back({instruction.code, instruction.jt, instruction.jf, instruction.k});
+  for (const auto& instruction : filter)
+    program.push_back({instruction.code, instruction.jt, instruction.jf, instruction.k});
   return program;
 }
 

@@ -20,8 +20,9 @@ constexpr std::uint64_t kEmptyWithinUs = 10'000'000;
 
 // A v1 mount names its controllers among the super block's options, beside flags like "rw" and "xattr".
 std::set<std::string> v1_controllers(const MountEntry& mount) {
-  static const std::set<std::string> known = {"memory",  "pids",    "cpu",        "cpuacct",  "cpuset", "devices",   "freezer",
-                                              "blkio",   "hugetlb", "perf_event", "net_cls",  "net_prio", "rdma",    "misc"};
+  static const std::set<std::string> known = {"memory",  "pids",     "cpu",   "cpuacct", "cpuset",
+                                              "devices", "freezer",  "blkio", "hugetlb", "perf_event",
+                                              "net_cls", "net_prio", "rdma",  "misc"};
   std::set<std::string> found;
   for (const auto& option : mount.super_options)
     if (known.contains(option) || option.starts_with("name=")) found.insert(option);
@@ -47,9 +48,8 @@ Result<Hierarchy> open_hierarchy(const MountEntry& mount) {
   hierarchy.unified = mount.type == "cgroup2";
   hierarchy.mount = mount.target;
   hierarchy.root = TRY(sys::open_directory(sys::kHere, mount.target));
-  hierarchy.controllers = hierarchy.unified
-                              ? words(TRY(sys::read_file(hierarchy.root.get(), "cgroup.controllers")))
-                              : v1_controllers(mount);
+  hierarchy.controllers = hierarchy.unified ? words(TRY(sys::read_file(hierarchy.root.get(), "cgroup.controllers")))
+                                            : v1_controllers(mount);
   return hierarchy;
 }
 
@@ -125,21 +125,23 @@ Result<void> remove_with_patience(int dir, const std::string& name) {
 }  // namespace
 
 Result<CgroupHost> CgroupHost::find() {
-  const auto mounts = TRY(parse_mountinfo(TRY(sys::read_file(sys::kHere, "/proc/self/mountinfo")), "/proc/self/mountinfo"));
+  const auto mounts =
+      TRY(parse_mountinfo(TRY(sys::read_file(sys::kHere, "/proc/self/mountinfo")), "/proc/self/mountinfo"));
   CgroupHost host;
   std::set<std::string> devices;
   bool have_unified = false;
   for (const auto& mount : mounts) {
     if (mount.type != "cgroup" && mount.type != "cgroup2") continue;
-    if (mount.root != "/" || !devices.insert(mount.device).second) continue;     // a part, or the same one again
+    if (mount.root != "/" || !devices.insert(mount.device).second) continue;  // a part, or the same one again
     host.hierarchies_.push_back(TRY(open_hierarchy(mount)));
     if (!host.hierarchies_.back().unified) continue;
     host.unified_ = host.hierarchies_.size() - 1;
     have_unified = true;
   }
   if (!have_unified)
-    return fault("find a cgroup2 hierarchy in /proc/self/mountinfo: none is mounted; benchsand needs cgroup.kill and "
-                 "cgroup.events: mount it (mount -t cgroup2 none /sys/fs/cgroup/unified) or boot with cgroup v2");
+    return fault(
+        "find a cgroup2 hierarchy in /proc/self/mountinfo: none is mounted; benchsand needs cgroup.kill and "
+        "cgroup.events: mount it (mount -t cgroup2 none /sys/fs/cgroup/unified) or boot with cgroup v2");
   host.layout_ = host.hierarchies_.size() == 1 ? CgroupLayout::v2 : CgroupLayout::hybrid;
   if (const std::string missing = missing_controllers(host); !missing.empty())
     return fault("find cgroup controllers: this host has no " + missing +
@@ -194,20 +196,25 @@ Result<RunCgroup> RunCgroup::create(const CgroupHost& host, const std::string& i
   for (const auto& hierarchy : host.hierarchies()) {
     auto outer = make_outer(hierarchy, id);
     if (!outer)
-      return fault(outer.error().message + " below " + hierarchy.mount +
-                   "; benchsand needs a writable cgroup file system (in a container: --privileged, or run it on the host)");
+      return fault(
+          outer.error().message + " below " + hierarchy.mount +
+          "; benchsand needs a writable cgroup file system (in a container: --privileged, or run it on the host)");
     if (hierarchy.unified && host.layout() == CgroupLayout::v2) TRY_VOID(hand_down_controllers(hierarchy, *outer));
     cgroup.places_.push_back({&hierarchy, std::move(*outer), Fd()});
   }
   return cgroup;
 }
 
-Result<void> RunCgroup::kill() const { return sys::write_file(unified().outer.get(), "cgroup.kill", "1"); }
+Result<void> RunCgroup::kill() const {
+  return sys::write_file(unified().outer.get(), "cgroup.kill", "1");
+}
 
 Result<void> RunCgroup::wait_empty(std::uint64_t deadline_us) const {
   return wait_until_empty(unified().outer, name(unified(), "cgroup.events"), deadline_us);
 }
 
-std::string RunCgroup::leaf_path() const { return std::string("/") + kCgroupPrefix + "/" + id_ + "/" + kCgroupLeaf; }
+std::string RunCgroup::leaf_path() const {
+  return std::string("/") + kCgroupPrefix + "/" + id_ + "/" + kCgroupLeaf;
+}
 
 }  // namespace benchsand

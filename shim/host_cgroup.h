@@ -24,9 +24,9 @@ inline constexpr const char* kCgroupLeaf = "ct";
 bool is_run_id(const std::string& text);
 
 struct Hierarchy {
-  std::set<std::string> controllers;           // memory, pids, cpu, ...; a named v1 hierarchy has "name=…"
-  bool unified = false;                        // cgroup2
-  std::string mount;                           // where it is mounted, for messages
+  std::set<std::string> controllers;  // memory, pids, cpu, ...; a named v1 hierarchy has "name=…"
+  bool unified = false;               // cgroup2
+  std::string mount;                  // where it is mounted, for messages
   Fd root;
 };
 
@@ -59,7 +59,7 @@ class RunCgroup {
 
   // As the delegate must be told: "/benchsand/ID/ct".
   std::string leaf_path() const;
-  bool has_swap_file() const;                  // v2: memory.swap.max exists here
+  bool has_swap_file() const;  // v2: memory.swap.max exists here
 
   // At the door: the leaf must be where it was asked for, in every hierarchy, by the process's own /proc/PID/cgroup text.
   Result<void> open_leaf(const std::string& membership_text, const std::string& source, Evidence& evidence);
@@ -70,8 +70,8 @@ class RunCgroup {
   void observe_empty(Evidence& evidence) const;
 
   Result<std::uint64_t> cpu_usage_us() const;
-  Result<std::uint64_t> processes() const;     // in the leaf now
-  Result<void> kill() const;                   // everything below the outer cgroup
+  Result<std::uint64_t> processes() const;  // in the leaf now
+  Result<void> kill() const;                // everything below the outer cgroup
   Result<void> wait_empty(std::uint64_t deadline_us) const;
   const std::string& id() const { return id_; }
 
@@ -83,7 +83,7 @@ class RunCgroup {
   const Place* place(const std::string& controller) const;
   const Place& unified() const;
   Result<std::string> read(const Place& place, const std::string& file) const;
-  std::string name(const Place& place, const std::string& file) const;      // full path, for `source`
+  std::string name(const Place& place, const std::string& file) const;  // full path, for `source`
 
   void observe_v2_limits(Evidence& evidence, const std::string& suffix) const;
   void observe_v1_limits(Evidence& evidence, const std::string& suffix) const;
@@ -91,12 +91,13 @@ class RunCgroup {
                     bool optional) const;
   void take_keyed(Evidence& evidence, const std::string& key, const std::string& controller, const std::string& file,
                   const std::string& counter) const;
-  void take_limit(Evidence& evidence, const std::string& key, const std::string& controller, const std::string& file) const;
+  void take_limit(Evidence& evidence, const std::string& key, const std::string& controller,
+                  const std::string& file) const;
 
   CgroupLayout layout_ = CgroupLayout::v2;
   std::string id_;
   std::vector<Place> places_;
-  Fd cpu_stat_;                                // held open: read many times a second near the cap
+  Fd cpu_stat_;  // held open: read many times a second near the cap
 };
 
 }  // namespace benchsand

@@ -11,18 +11,20 @@ namespace benchsand {
 const RunCgroup::Place* RunCgroup::place(const std::string& controller) const {
   for (const bool on_v2 : {false, true})
     for (const auto& candidate : places_)
-      if (candidate.hierarchy->unified == on_v2 && candidate.hierarchy->controllers.contains(controller)) return &candidate;
+      if (candidate.hierarchy->unified == on_v2 && candidate.hierarchy->controllers.contains(controller))
+        return &candidate;
   return nullptr;
 }
 
 const RunCgroup::Place& RunCgroup::unified() const {
   for (const auto& candidate : places_)
     if (candidate.hierarchy->unified) return candidate;
-  return places_.front();                      // CgroupHost::find refuses a host without one
+  return places_.front();  // CgroupHost::find refuses a host without one
 }
 
 std::string RunCgroup::name(const Place& place, const std::string& file) const {
-  return place.hierarchy->mount + (place.leaf ? leaf_path() : leaf_path().substr(0, leaf_path().rfind('/'))) + "/" + file;
+  return place.hierarchy->mount + (place.leaf ? leaf_path() : leaf_path().substr(0, leaf_path().rfind('/'))) + "/" +
+         file;
 }
 
 Result<std::string> RunCgroup::read(const Place& place, const std::string& file) const {
@@ -37,7 +39,7 @@ bool RunCgroup::has_swap_file() const {
 
 Result<void> RunCgroup::open_leaf(const std::string& text, const std::string& source, Evidence& evidence) {
   evidence.set("evidence.cgroup_made", leaf_path(), "mkdir");
-  std::string paths;                           // the distinct ones; one when all is as asked
+  std::string paths;  // the distinct ones; one when all is as asked
   for (const auto& membership : TRY(parse_cgroup_membership(text, source)))
     if (paths.find(membership.path) == std::string::npos) paths += (paths.empty() ? "" : " ") + membership.path;
   evidence.set("evidence.cgroup_path", paths, source);
@@ -110,8 +112,10 @@ void RunCgroup::observe_v2_limits(Evidence& evidence, const std::string& suffix)
   const std::string source = name(unified(), "cpu.max");
   const auto text = read(unified(), "cpu.max");
   const auto quota = text ? parse_cpu_max(*text, source) : Result<CpuMax>(std::unexpected(text.error()));
-  if (quota) evidence.set("cpu-time.cpus_milli", cpus_of(quota->quota_us, quota->period_us), source);
-  else evidence.missing("cpu-time.cpus_milli", quota.error().message, source);
+  if (quota)
+    evidence.set("cpu-time.cpus_milli", cpus_of(quota->quota_us, quota->period_us), source);
+  else
+    evidence.missing("cpu-time.cpus_milli", quota.error().message, source);
 }
 
 void RunCgroup::observe_v1_limits(Evidence& evidence, const std::string& suffix) const {
@@ -129,14 +133,18 @@ void RunCgroup::observe_v1_limits(Evidence& evidence, const std::string& suffix)
 }
 
 void RunCgroup::observe_limits(Evidence& evidence, const std::string& suffix) const {
-  if (layout_ == CgroupLayout::v2) observe_v2_limits(evidence, suffix);
-  else observe_v1_limits(evidence, suffix);
+  if (layout_ == CgroupLayout::v2)
+    observe_v2_limits(evidence, suffix);
+  else
+    observe_v1_limits(evidence, suffix);
   take_limit(evidence, "processes.limit" + suffix, "pids", "pids.max");
   const auto usage = cpu_usage_us();
   evidence.take("cpu-time.usage_us" + suffix, usage, name(unified(), "cpu.stat") + " usage_usec");
   const auto identity = sys::fstat(unified().leaf, name(unified(), ""));
-  if (identity) evidence.set("evidence.cgroup_id" + suffix, static_cast<std::uint64_t>(identity->st_ino), name(unified(), ""));
-  else evidence.missing("evidence.cgroup_id" + suffix, identity.error().message, name(unified(), ""));
+  if (identity)
+    evidence.set("evidence.cgroup_id" + suffix, static_cast<std::uint64_t>(identity->st_ino), name(unified(), ""));
+  else
+    evidence.missing("evidence.cgroup_id" + suffix, identity.error().message, name(unified(), ""));
 }
 
 void RunCgroup::observe_spent(Evidence& evidence) const {
@@ -156,14 +164,18 @@ void RunCgroup::observe_spent(Evidence& evidence) const {
 void RunCgroup::observe_empty(Evidence& evidence) const {
   const std::string source = name(unified(), "cgroup.events");
   const auto text = read(unified(), "cgroup.events");
-  const auto events = text ? parse_keyed(*text, source, {"populated"}) : Result<KeyedCounters>(std::unexpected(text.error()));
-  if (events) evidence.set("teardown.populated", events->at("populated"), source);
-  else evidence.missing("teardown.populated", events.error().message, source);
+  const auto events =
+      text ? parse_keyed(*text, source, {"populated"}) : Result<KeyedCounters>(std::unexpected(text.error()));
+  if (events)
+    evidence.set("teardown.populated", events->at("populated"), source);
+  else
+    evidence.missing("teardown.populated", events.error().message, source);
 
   std::uint64_t left = 0;
   for (const auto& candidate : places_) {
     const auto members = read(candidate, "cgroup.procs");
-    if (!members) return evidence.missing("teardown.processes_left", members.error().message, name(candidate, "cgroup.procs"));
+    if (!members)
+      return evidence.missing("teardown.processes_left", members.error().message, name(candidate, "cgroup.procs"));
     left += static_cast<std::uint64_t>(std::count(members->begin(), members->end(), '\n'));
   }
   evidence.set("teardown.processes_left", left, "cgroup.procs of every hierarchy");

@@ -15,7 +15,7 @@ namespace {
 
 // The kernel puts these into every new namespace when their modules are loaded (net.core.fb_tunnels_only_for_init_net=0).
 // They are down and have no address; a route through one, or a byte sent, breaks the wall all the same.
-const std::set<std::string> kFallbackLinks = {"tunl0",   "sit0",    "gre0",      "gretap0", "erspan0",
+const std::set<std::string> kFallbackLinks = {"tunl0",   "sit0",    "gre0",    "gretap0", "erspan0",
                                               "ip6tnl0", "ip6gre0", "ip_vti0", "ip6_vti0"};
 
 Result<std::string> link_names(const Result<std::string>& text, const std::string& source) {
@@ -27,7 +27,8 @@ Result<std::string> link_names(const Result<std::string>& text, const std::strin
 }
 
 // Interfaces that some route leads to, other than lo. Without IPv6 there is no ipv6_route file.
-Result<std::string> routes(const Result<std::string>& ipv4, const Result<std::string>& ipv6, const std::string& source) {
+Result<std::string> routes(const Result<std::string>& ipv4, const Result<std::string>& ipv6,
+                           const std::string& source) {
   if (!ipv4) return std::unexpected(ipv4.error());
   std::set<std::string> found;
   for (const auto& link : TRY(parse_ipv4_routes(*ipv4, source + "route"))) found.insert(link);
@@ -52,7 +53,8 @@ Result<std::uint64_t> egress_bytes(const Result<std::string>& text, const std::s
 
 void observe_network_at_door(const HostProcess& process, Evidence& evidence) {
   evidence.take("network.links", link_names(process.read("net/dev"), process.name("net/dev")), process.name("net/dev"));
-  evidence.take("network.routes", routes(process.read("net/route"), process.read("net/ipv6_route"), process.name("net/")),
+  evidence.take("network.routes",
+                routes(process.read("net/route"), process.read("net/ipv6_route"), process.name("net/")),
                 process.name("net/route") + ", ipv6_route");
 }
 
@@ -69,7 +71,8 @@ PinnedTexts read_pinned(const PinnedNamespaces& pinned) {
   std::thread([&] {
     // The host's own procfs, held across the switch: the container's /proc is of a pid namespace that has ended.
     const auto self = sys::open_directory(sys::kHere, "/proc/self/task");
-    const auto thread = self ? sys::open_directory(self->get(), std::to_string(::gettid())) : Result<Fd>(std::unexpected(self.error()));
+    const auto thread =
+        self ? sys::open_directory(self->get(), std::to_string(::gettid())) : Result<Fd>(std::unexpected(self.error()));
     const auto all = [&](const std::unexpected<Error>& why) { texts = {why, why, why, why, why, why}; };
     if (!thread) return all(std::unexpected(thread.error()));
     // CLONE_FS: a thread that shares its root directory with others may not change its mount namespace.
@@ -86,7 +89,8 @@ PinnedTexts read_pinned(const PinnedNamespaces& pinned) {
 void observe_network_at_end(const PinnedTexts& texts, Evidence& evidence) {
   const std::string source = "pinned network namespace: ";
   evidence.take("network.links.end", link_names(texts.links, source + "net/dev"), source + "net/dev");
-  evidence.take("network.routes.end", routes(texts.ipv4_routes, texts.ipv6_routes, source + "net/"), source + "net/route, ipv6_route");
+  evidence.take("network.routes.end", routes(texts.ipv4_routes, texts.ipv6_routes, source + "net/"),
+                source + "net/route, ipv6_route");
   evidence.take("network.egress_bytes", egress_bytes(texts.links, source + "net/dev"), source + "net/dev");
   const auto ipv4 = texts.snmp ? parse_snmp(*texts.snmp, source + "net/snmp", "Ip", "OutNoRoutes")
                                : Result<std::uint64_t>(std::unexpected(texts.snmp.error()));

@@ -39,8 +39,8 @@ std::string capabilities(const ProcessStatus& status) {
 void observe_rlimits(const HostProcess& process, Evidence& evidence) {
   const std::string source = process.name("limits");
   const auto text = process.read("limits");
-  const auto limits = text ? parse_process_limits(*text, source)
-                           : Result<std::map<std::string, RLimit>>(std::unexpected(text.error()));
+  const auto limits =
+      text ? parse_process_limits(*text, source) : Result<std::map<std::string, RLimit>>(std::unexpected(text.error()));
   const std::pair<const char*, const char*> wanted[] = {{"privileges.open_files", "Max open files"},
                                                         {"privileges.core", "Max core file size"},
                                                         {"cpu-time.backstop", "Max cpu time"}};
@@ -50,8 +50,10 @@ void observe_rlimits(const HostProcess& process, Evidence& evidence) {
       continue;
     }
     const auto found = limits->find(row);
-    if (found == limits->end()) evidence.missing(key, std::string("no row '") + row + "'", source);
-    else evidence.set(key, found->second.soft + "/" + found->second.hard, source + " " + row);
+    if (found == limits->end())
+      evidence.missing(key, std::string("no row '") + row + "'", source);
+    else
+      evidence.set(key, found->second.soft + "/" + found->second.hard, source + " " + row);
   }
 }
 
@@ -118,8 +120,12 @@ Result<HostProcess> HostProcess::open(pid_t pid) {
   return process;
 }
 
-std::string HostProcess::name(const std::string& file) const { return "/proc/" + std::to_string(pid_) + "/" + file; }
-Result<std::string> HostProcess::read(const std::string& file) const { return sys::read_file(dir_.get(), file); }
+std::string HostProcess::name(const std::string& file) const {
+  return "/proc/" + std::to_string(pid_) + "/" + file;
+}
+Result<std::string> HostProcess::read(const std::string& file) const {
+  return sys::read_file(dir_.get(), file);
+}
 
 Result<Fd> HostProcess::open_namespace(const std::string& type) const {
   return sys::openat(dir_.get(), "ns/" + type, O_RDONLY);
@@ -151,7 +157,8 @@ void observe_privileges(const HostProcess& process, Evidence& evidence) {
 }
 
 void observe_descriptors(const HostProcess& process, const StandardStreams& made, Evidence& evidence) {
-  const std::pair<const char*, std::string> streams[] = {{"stdin", made.input}, {"stdout", made.output}, {"stderr", made.error}};
+  const std::pair<const char*, std::string> streams[] = {
+      {"stdin", made.input}, {"stdout", made.output}, {"stderr", made.error}};
   int number = 0;
   for (const auto& [name, expected] : streams) {
     const std::string file = "fd/" + std::to_string(number++);

@@ -17,7 +17,7 @@ class HostProcess {
   pid_t pid() const { return pid_; }
   const Fd& dir() const { return dir_; }
   Result<std::string> read(const std::string& file) const;
-  std::string name(const std::string& file) const;             // "/proc/123/status"
+  std::string name(const std::string& file) const;  // "/proc/123/status"
   Result<Fd> open_namespace(const std::string& type) const;
   bool has_thread(pid_t task) const;
 
@@ -31,11 +31,11 @@ struct StandardStreams {
   std::string input, output, error;
 };
 
-void observe_privileges(const HostProcess& process, Evidence& evidence);           // privileges, syscalls.mode, backstop
+void observe_privileges(const HostProcess& process, Evidence& evidence);  // privileges, syscalls.mode, backstop
 void observe_descriptors(const HostProcess& process, const StandardStreams& made, Evidence& evidence);
-void observe_namespaces(const HostProcess& process, Evidence& evidence);           // and network.namespace
+void observe_namespaces(const HostProcess& process, Evidence& evidence);  // and network.namespace
 void observe_places(const HostProcess& process, const Policy& policy, const std::string& rootfs_identity,
-                    const std::string& output_identity, Evidence& evidence);       // rootfs, output, devices
+                    const std::string& output_identity, Evidence& evidence);  // rootfs, output, devices
 void observe_start_time(const HostProcess& process, const std::string& suffix, Evidence& evidence);
 
 // The mount table text, from wherever it was read.

@@ -52,8 +52,10 @@ Result<ProfileText> find_profile(const std::string& name) {
   if (text) return profile_file(std::move(*text), path);
   if (text.error().error_number != ENOENT) return std::unexpected(text.error());
   for (const auto& profile : kBuiltinProfiles)
-    if (name == profile.name) return ProfileText{std::string(profile.text), "profile " + name, std::string(profile.sha256)};
-  return usage("find the profile '" + name + "': not in " + kProfileDirectory + ", and the built-in ones are " + builtin_names());
+    if (name == profile.name)
+      return ProfileText{std::string(profile.text), "profile " + name, std::string(profile.sha256)};
+  return usage("find the profile '" + name + "': not in " + kProfileDirectory + ", and the built-in ones are " +
+               builtin_names());
 }
 
 Result<Policy> load_policy(const TaskRequest& request, const HostFacts& host) {
@@ -62,8 +64,11 @@ Result<Policy> load_policy(const TaskRequest& request, const HostFacts& host) {
   for (const auto& setting : request.settings) TRY_VOID(apply_setting(task, setting));
   // A task is not trusted to bring its own rules: it names a profile of this house, only the operator may give a path.
   if (task.profile && task.profile->find('/') != std::string::npos)
-    return usage(request.task_path + ": profile '" + *task.profile + "' is a path; a task can only name a profile (use --profile for a file)");
-  const auto profile_text = TRY(find_profile(request.profile ? *request.profile : task.profile ? *task.profile : "strict"));
+    return usage(request.task_path + ": profile '" + *task.profile +
+                 "' is a path; a task can only name a profile (use --profile for a file)");
+  const auto profile_text = TRY(find_profile(request.profile ? *request.profile
+                                             : task.profile  ? *task.profile
+                                                             : "strict"));
   const auto profile = TRY(parse_profile(profile_text.text, profile_text.name));
 
   std::error_code failed;
@@ -76,11 +81,13 @@ HostFacts host_facts(CgroupLayout layout, const DelegateFacts& delegate) {
   utsname names{};
   ::uname(&names);
   const long processors = ::sysconf(_SC_NPROCESSORS_ONLN);
-  return {layout, names.release, delegate.name, delegate.version, processors > 0 ? static_cast<std::uint64_t>(processors) : 1};
+  return {layout, names.release, delegate.name, delegate.version,
+          processors > 0 ? static_cast<std::uint64_t>(processors) : 1};
 }
 
 Result<Host> require_host(const std::string& engine) {
-  if (::geteuid() != 0) return fault("start a run: benchsand must be root to make cgroups and to look at them; use sudo");
+  if (::geteuid() != 0)
+    return fault("start a run: benchsand must be root to make cgroups and to look at them; use sudo");
   std::string missing;
   const auto note = [&](const std::string& message) { missing += (missing.empty() ? "" : "\n") + message; };
   if (const auto notify = require_seccomp_notify(); !notify) note(notify.error().message);

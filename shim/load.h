@@ -13,14 +13,14 @@ namespace benchsand {
 
 struct TaskRequest {
   std::string task_path;
-  std::optional<std::string> profile;          // a name, or a path when it holds a '/'
+  std::optional<std::string> profile;  // a name, or a path when it holds a '/'
   std::vector<Setting> settings;
 };
 
 // A profile by name: /etc/benchsand/profiles/NAME.yaml when there is one, else the one built in.
 struct ProfileText {
   std::string text;
-  std::string name;                            // for messages
+  std::string name;  // for messages
   std::string sha256;
 };
 Result<ProfileText> find_profile(const std::string& name_or_path);

@@ -20,7 +20,9 @@ namespace {
 
 enum Exit { kSucceeded = 0, kUsage = 2, kNotScored = 3 };
 
-void say(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void say(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
 
 int complain(const Error& error) {
   std::fprintf(stderr, "benchsand: %s\n", error.message.c_str());
@@ -41,7 +43,8 @@ Result<void> finish_request(Options& options) {
   if (!options.profile.empty()) options.task.profile = options.profile;
   for (const auto& text : options.settings) {
     const auto equals = text.find('=');
-    if (equals == std::string::npos) return usage("read --set " + text + ": not KEY=VALUE, for example --set limits.memory=64MiB");
+    if (equals == std::string::npos)
+      return usage("read --set " + text + ": not KEY=VALUE, for example --set limits.memory=64MiB");
     options.task.settings.push_back({text.substr(0, equals), text.substr(equals + 1)});
   }
   return {};
@@ -58,8 +61,10 @@ Result<int> run(const Options& options) {
   auto policy = TRY(load_policy(options.task, host_facts(CgroupLayout::v2, {options.engine, "", ""})));
   const auto host = TRY(require_host(options.engine));
   const auto report = TRY(run_task(host, std::move(policy), options.results));
-  if (options.json) say(report.record.dump(2, ' ', true) + "\n");
-  else if (!options.quiet) say(verdict_table(report.record, ::isatty(STDOUT_FILENO) == 1) + "results     " + report.results + "\n");
+  if (options.json)
+    say(report.record.dump(2, ' ', true) + "\n");
+  else if (!options.quiet)
+    say(verdict_table(report.record, ::isatty(STDOUT_FILENO) == 1) + "results     " + report.results + "\n");
   if (!report.end.fault.empty()) std::fprintf(stderr, "benchsand: %s\n", report.end.fault.c_str());
   return exit_status(report.verdict, report.end);
 }
@@ -93,11 +98,13 @@ Result<int> bundle(const Options& options) {
 
 Result<int> limits(const Options& options) {
   std::vector<Profile> profiles;
-  for (const auto& name : options.profile.empty() ? builtin_profile_names() : std::vector<std::string>{options.profile}) {
+  for (const auto& name :
+       options.profile.empty() ? builtin_profile_names() : std::vector<std::string>{options.profile}) {
     const auto text = TRY(find_profile(name));
     profiles.push_back(TRY(parse_profile(text.text, text.name)));
   }
-  if (options.markdown) say(limits_markdown(profiles));
+  if (options.markdown)
+    say(limits_markdown(profiles));
   else
     for (const auto& profile : profiles) say(limits_table(profile));
   return kSucceeded;
@@ -115,20 +122,23 @@ void add_task_options(CLI::App& command, Options& options) {
   command.add_option("TASK.yaml", options.task.task_path, "the task to run")->required();
   command.add_option("--profile", options.profile, "a profile's name, or the path of one (it must hold a '/')");
   command.add_option("--set", options.settings, "change one limit: --set limits.memory=64MiB")->allow_extra_args(false);
-  command.add_option("--engine", options.engine, "who makes the container: crun (default) or runc")->check(CLI::IsMember({"crun", "runc"}));
+  command.add_option("--engine", options.engine, "who makes the container: crun (default) or runc")
+      ->check(CLI::IsMember({"crun", "runc"}));
 }
 
 int main_of(int argc, char** argv) {
-  CLI::App app("Runs code that nobody trusts, observes from the host that every wall stood, and gives a score only then.");
+  CLI::App app(
+      "Runs code that nobody trusts, observes from the host that every wall stood, and gives a score only then.");
   app.set_version_flag("--version", std::string("benchsand ") + BENCHSAND_VERSION);
   app.require_subcommand(1);
-  app.footer("Examples:\n"
-             "  benchsand run task.yaml                                  walls and verdict; results in ./benchsand-results\n"
-             "  benchsand run task.yaml --set limits.memory=64MiB --json the record alone\n"
-             "  benchsand check task.yaml                                the policy, decided; nothing runs\n"
-             "  benchsand limits --profile python                        what a task may ask for\n"
-             "Exit status of run: 0 succeeded, 1 scored but failed or at a limit, 124 at a time limit,\n"
-             "2 usage or bad task, 3 not scored.");
+  app.footer(
+      "Examples:\n"
+      "  benchsand run task.yaml                                  walls and verdict; results in ./benchsand-results\n"
+      "  benchsand run task.yaml --set limits.memory=64MiB --json the record alone\n"
+      "  benchsand check task.yaml                                the policy, decided; nothing runs\n"
+      "  benchsand limits --profile python                        what a task may ask for\n"
+      "Exit status of run: 0 succeeded, 1 scored but failed or at a limit, 124 at a time limit,\n"
+      "2 usage or bad task, 3 not scored.");
   Options options;
   int status = kSucceeded;
   const auto add = [&](const char* name, const char* help, Result<int> (*action)(const Options&)) {

@@ -14,7 +14,8 @@ namespace {
 
 Result<void> configure(const Fd& context, unsigned int command, const char* key, const char* value) {
   if (::syscall(SYS_fsconfig, context.get(), command, key, value, 0) == 0) return {};
-  return sys_error("fsconfig tmpfs", std::string(key ? key : "create") + (value ? std::string("=") + value : ""), errno);
+  return sys_error("fsconfig tmpfs", std::string(key ? key : "create") + (value ? std::string("=") + value : ""),
+                   errno);
 }
 
 Result<struct statfs> space(const Fd& mount) {
@@ -48,7 +49,9 @@ Result<OutputFs> OutputFs::create(const Policy& policy) {
   return output;
 }
 
-Result<std::string> OutputFs::identity() const { return identity_of(TRY(sys::fstat(mount_, "output"))); }
+Result<std::string> OutputFs::identity() const {
+  return identity_of(TRY(sys::fstat(mount_, "output")));
+}
 
 void OutputFs::observe(Evidence& evidence, const std::string& suffix) const {
   const auto facts = space(mount_);
@@ -57,7 +60,9 @@ void OutputFs::observe(Evidence& evidence, const std::string& suffix) const {
     evidence.missing("output.inodes" + suffix, facts.error().message, "fstatfs");
     return;
   }
-  evidence.set("output.bytes" + suffix, static_cast<std::uint64_t>(facts->f_blocks) * static_cast<std::uint64_t>(facts->f_bsize), "fstatfs f_blocks");
+  evidence.set("output.bytes" + suffix,
+               static_cast<std::uint64_t>(facts->f_blocks) * static_cast<std::uint64_t>(facts->f_bsize),
+               "fstatfs f_blocks");
   evidence.set("output.inodes" + suffix, static_cast<std::uint64_t>(facts->f_files), "fstatfs f_files");
 }
 
@@ -66,7 +71,9 @@ void OutputFs::observe_spent(Evidence& evidence) const {
   if (!facts) return evidence.missing("output.bytes_used", facts.error().message, "fstatfs");
   const auto used = static_cast<std::uint64_t>(facts->f_blocks) - static_cast<std::uint64_t>(facts->f_bfree);
   evidence.set("output.bytes_used", used * static_cast<std::uint64_t>(facts->f_bsize), "fstatfs f_bfree");
-  evidence.set("output.inodes_used", static_cast<std::uint64_t>(facts->f_files) - static_cast<std::uint64_t>(facts->f_ffree), "fstatfs f_ffree");
+  evidence.set("output.inodes_used",
+               static_cast<std::uint64_t>(facts->f_files) - static_cast<std::uint64_t>(facts->f_ffree),
+               "fstatfs f_ffree");
 }
 
 }  // namespace benchsand

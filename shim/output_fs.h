@@ -15,12 +15,12 @@ class OutputFs {
  public:
   static Result<OutputFs> create(const Policy& policy);
   const Fd& mount() const { return mount_; }
-  Result<std::string> identity() const;        // "device:inode" of its root
-  void observe(Evidence& evidence, const std::string& suffix) const;     // bytes and inodes it can hold
+  Result<std::string> identity() const;                               // "device:inode" of its root
+  void observe(Evidence& evidence, const std::string& suffix) const;  // bytes and inodes it can hold
   void observe_spent(Evidence& evidence) const;
 
  private:
-  Fd mount_;                                   // of fsmount(2)
+  Fd mount_;  // of fsmount(2)
 };
 
 // "device:inode" in decimal, as fstat gives them.

@@ -49,22 +49,62 @@ std::string summary(const json& e, const std::string& wall, const json& policy) 
   const auto spent = [&](const char* w, const char* n) { return seen(e, "spent", w, n); };
   const auto after = [&](const char* w, const char* n) { return seen(e, "after", w, n); };
   const json& limits = policy["limits"];
-  const auto limit_time = [&](const char* n) { return format_quantity(limits[n].get<std::uint64_t>(), Unit::duration_us); };
+  const auto limit_time = [&](const char* n) {
+    return format_quantity(limits[n].get<std::uint64_t>(), Unit::duration_us);
+  };
   const std::map<std::string, std::function<std::string()>> words = {
-      {"network", [&] { return "own namespace, links " + door("network", "links") + ", routes " + door("network", "routes") + ", " + spent("network", "egress_bytes") + " bytes out"; }},
+      {"network",
+       [&] {
+         return "own namespace, links " + door("network", "links") + ", routes " + door("network", "routes") + ", " +
+                spent("network", "egress_bytes") + " bytes out";
+       }},
       {"mounts", [&] { return "differences from what was granted: " + door("mounts", "differences"); }},
       {"rootfs", [&] { return "read-only; writable mounts: " + door("rootfs", "writable_mounts"); }},
-      {"output", [&] { return amount(spent("output", "bytes_used"), Unit::bytes) + " of " + amount(door("output", "bytes"), Unit::bytes) + ", " + spent("output", "inodes_used") + " of " + door("output", "inodes") + " inodes"; }},
-      {"memory", [&] { return "peak " + amount(spent("memory", "peak"), Unit::bytes) + " of " + amount(door("memory", "limit"), Unit::bytes) + ", swap pinned, " + spent("memory", "oom_kills") + " killed"; }},
-      {"processes", [&] { return "peak " + spent("processes", "peak") + " of " + door("processes", "limit") + ", " + spent("processes", "refused") + " refused"; }},
+      {"output",
+       [&] {
+         return amount(spent("output", "bytes_used"), Unit::bytes) + " of " +
+                amount(door("output", "bytes"), Unit::bytes) + ", " + spent("output", "inodes_used") + " of " +
+                door("output", "inodes") + " inodes";
+       }},
+      {"memory",
+       [&] {
+         return "peak " + amount(spent("memory", "peak"), Unit::bytes) + " of " +
+                amount(door("memory", "limit"), Unit::bytes) + ", swap pinned, " + spent("memory", "oom_kills") +
+                " killed";
+       }},
+      {"processes",
+       [&] {
+         return "peak " + spent("processes", "peak") + " of " + door("processes", "limit") + ", " +
+                spent("processes", "refused") + " refused";
+       }},
       {"cpu-time", [&] { return milliseconds(spent("cpu-time", "used_us")) + " of " + limit_time("cpu_time_us"); }},
       {"wall-time", [&] { return milliseconds(spent("wall-time", "used_us")) + " of " + limit_time("wall_time_us"); }},
-      {"stdio", [&] { return "stdout " + spent("stdio", "stdout_bytes") + " bytes, stderr " + spent("stdio", "stderr_bytes") + " bytes"; }},
-      {"privileges", [&] { return "uid " + door("privileges", "uid") + ", capabilities " + door("privileges", "capabilities") + ", descriptors " + door("privileges", "descriptors"); }},
-      {"syscalls", [&] { return door("syscalls", "refused") + " of " + door("syscalls", "of") + " refused, " + door("syscalls", "proof"); }},
+      {"stdio",
+       [&] {
+         return "stdout " + spent("stdio", "stdout_bytes") + " bytes, stderr " + spent("stdio", "stderr_bytes") +
+                " bytes";
+       }},
+      {"privileges",
+       [&] {
+         return "uid " + door("privileges", "uid") + ", capabilities " + door("privileges", "capabilities") +
+                ", descriptors " + door("privileges", "descriptors");
+       }},
+      {"syscalls",
+       [&] {
+         return door("syscalls", "refused") + " of " + door("syscalls", "of") + " refused, " +
+                door("syscalls", "proof");
+       }},
       {"namespaces", [&] { return std::string("own mnt, pid, ipc, uts, cgroup"); }},
-      {"teardown", [&] { return after("teardown", "processes_killed") + " processes left behind and killed; cgroup, mounts and folder gone"; }},
-      {"evidence", [&] { return std::string("complete; config.json ") + door("evidence", "config_sha256").substr(0, 12) + ", delegate " + door("evidence", "delegate_sha256").substr(0, 12); }},
+      {"teardown",
+       [&] {
+         return after("teardown", "processes_killed") +
+                " processes left behind and killed; cgroup, mounts and folder gone";
+       }},
+      {"evidence",
+       [&] {
+         return std::string("complete; config.json ") + door("evidence", "config_sha256").substr(0, 12) +
+                ", delegate " + door("evidence", "delegate_sha256").substr(0, 12);
+       }},
   };
   const auto found = words.find(wall);
   return found == words.end() ? "" : found->second();
@@ -79,12 +119,13 @@ std::string failures_of(const json& verdict, const std::string& wall) {
   std::string lines;
   for (const auto& f : verdict["failures"])
     if (f["wall"] == wall)
-      lines += (lines.empty() ? "" : "\n" + std::string(20, ' ')) + f["source"].get<std::string>() + ": expected " + f["expected"].get<std::string>() + ", observed " + f["observed"].get<std::string>();
+      lines += (lines.empty() ? "" : "\n" + std::string(20, ' ')) + f["source"].get<std::string>() + ": expected " +
+               f["expected"].get<std::string>() + ", observed " + f["observed"].get<std::string>();
   return lines;
 }
 
 std::string headline(const json& record, const Ink& ink) {
-  const json& verdict = record["verdict"], &end = record["end"];
+  const json &verdict = record["verdict"], &end = record["end"];
   std::string text = verdict["outcome"].get<std::string>() + ": " + end["cause"].get<std::string>();
   if (end["exit_code"].is_number()) text += ", exit code " + end["exit_code"].dump();
   if (end["signal"].is_number()) text += ", signal " + end["signal"].dump();
@@ -100,10 +141,13 @@ std::string verdict_table(const json& record, bool colour) {
   std::string text;
   for (const auto& wall : wall_names()) {
     const std::string broken = failures_of(record["verdict"], wall);
-    if (!broken.empty()) text += padded(wall, 12) + ink.bad("BROKEN") + "  " + broken + "\n";
+    if (!broken.empty())
+      text += padded(wall, 12) + ink.bad("BROKEN") + "  " + broken + "\n";
     else if (record["evidence"]["established"].contains(wall) || record["evidence"]["after"].contains(wall))
-      text += padded(wall, 12) + ink.good(started ? "held  " : "stood ") + "  " + (started ? summary(record["evidence"], wall, record["policy"]) : "") + "\n";
-    else text += padded(wall, 12) + "-       not observed\n";
+      text += padded(wall, 12) + ink.good(started ? "held  " : "stood ") + "  " +
+              (started ? summary(record["evidence"], wall, record["policy"]) : "") + "\n";
+    else
+      text += padded(wall, 12) + "-       not observed\n";
   }
   for (const auto& file : record["outputs"])
     text += "output      " + file["path"].get<std::string>() + " (" + file["size"].dump() + " bytes)\n";

@@ -30,24 +30,29 @@ Result<Fd> ResultFolder::create_stream(const std::string& name) const {
   return sys::openat(dir_.get(), name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
 }
 
-Result<Fd> ResultFolder::output() const { return sys::open_directory(dir_.get(), "output"); }
+Result<Fd> ResultFolder::output() const {
+  return sys::open_directory(dir_.get(), "output");
+}
 
 std::string checksum_line(const std::string& sha256, const std::string& name) {
   std::string escaped;
   for (const char c : name) {
-    if (c == '\\') escaped += "\\\\";
-    else if (c == '\n') escaped += "\\n";
-    else if (c == '\r') escaped += "\\r";
-    else escaped += c;
+    if (c == '\\')
+      escaped += "\\\\";
+    else if (c == '\n')
+      escaped += "\\n";
+    else if (c == '\r')
+      escaped += "\\r";
+    else
+      escaped += c;
   }
   return (escaped == name ? "" : "\\") + sha256 + "  " + escaped + "\n";
 }
 
 Result<void> ResultFolder::finish(const nlohmann::json& record, const RunFacts& run) const {
   const std::string text = record.dump(2, ' ', true) + "\n";
-  std::vector<std::pair<std::string, std::string>> sums = {{"record.json", sha256_hex(text)},
-                                                           {"stdout", run.stdout_stream.sha256},
-                                                           {"stderr", run.stderr_stream.sha256}};
+  std::vector<std::pair<std::string, std::string>> sums = {
+      {"record.json", sha256_hex(text)}, {"stdout", run.stdout_stream.sha256}, {"stderr", run.stderr_stream.sha256}};
   for (const auto& file : run.outputs) sums.emplace_back("output/" + file.path, file.sha256);
   std::sort(sums.begin(), sums.end());
   std::string lines;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-
 #include <string>
 
 #include "oci/record.h"
@@ -15,8 +14,8 @@ class ResultFolder {
   static Result<ResultFolder> create(const std::string& directory, const std::string& id);
   std::string partial_path() const { return base_ + "/" + partial_name(id_); }
   std::string path() const { return base_ + "/" + id_; }
-  Result<Fd> create_stream(const std::string& name) const;      // stdout, stderr
-  Result<Fd> output() const;                                    // the empty directory for collect_outputs
+  Result<Fd> create_stream(const std::string& name) const;  // stdout, stderr
+  Result<Fd> output() const;                                // the empty directory for collect_outputs
   // Writes record and sums, syncs, and gives the folder its name. Only then does the run have a result.
   Result<void> finish(const nlohmann::json& record, const RunFacts& run) const;
 

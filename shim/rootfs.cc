@@ -73,7 +73,8 @@ Result<void> unpack_entries(archive* from, archive* to, const std::string& into)
     if (read == ARCHIVE_EOF) return {};
     if (read != ARCHIVE_OK) return archive_fault("read a rootfs archive", from);
     const auto type = archive_entry_filetype(entry);
-    if (type == AE_IFCHR || type == AE_IFBLK || type == AE_IFIFO || type == AE_IFSOCK) continue;   // /dev is the delegate's
+    if (type == AE_IFCHR || type == AE_IFBLK || type == AE_IFIFO || type == AE_IFSOCK)
+      continue;  // /dev is the delegate's
     TRY_VOID(place_entry(entry, into));
     const std::string name = archive_entry_pathname(entry);
     if (archive_write_header(to, entry) != ARCHIVE_OK) return archive_fault("unpack " + name, to);
@@ -90,7 +91,8 @@ Result<void> unpack(const Fd& file, const std::string& path, const std::string& 
   archive_read_support_filter_zstd(from.get());
   archive_write_disk_set_options(to.get(), ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_TIME | ARCHIVE_EXTRACT_OWNER |
                                                ARCHIVE_EXTRACT_SECURE_NODOTDOT | ARCHIVE_EXTRACT_SECURE_SYMLINKS);
-  if (archive_read_open_fd(from.get(), file.get(), 65536) != ARCHIVE_OK) return archive_fault("open " + path + " as a tar archive", from.get());
+  if (archive_read_open_fd(from.get(), file.get(), 65536) != ARCHIVE_OK)
+    return archive_fault("open " + path + " as a tar archive", from.get());
   TRY_VOID(unpack_entries(from.get(), to.get(), into));
   if (archive_write_close(to.get()) != ARCHIVE_OK) return archive_fault("unpack " + path, to.get());
   return {};
@@ -133,7 +135,8 @@ Result<Rootfs> open_rootfs(const std::string& path) {
   if (!facts) return usage("open the rootfs: " + facts.error().message + "; it must be a directory or a tar archive");
   Rootfs rootfs;
   rootfs.path = path;
-  if (!S_ISDIR(facts->st_mode)) rootfs.path = TRY(cached_tar(TRY(sys::openat(sys::kHere, path, O_RDONLY | O_NONBLOCK)), path));
+  if (!S_ISDIR(facts->st_mode))
+    rootfs.path = TRY(cached_tar(TRY(sys::openat(sys::kHere, path, O_RDONLY | O_NONBLOCK)), path));
   std::error_code failed;
   rootfs.path = std::filesystem::canonical(rootfs.path, failed).string();
   if (failed) return fault("find the rootfs " + path + ": " + failed.message());
@@ -148,7 +151,8 @@ Result<void> check_mount_points(const Rootfs& rootfs, Policy& policy) {
   for (auto& input : policy.inputs) {
     const auto facts = sys::fstatat(sys::kHere, input.source, 0);
     if (!facts) return usage("mount the input " + input.source + ": " + facts.error().message);
-    if (!S_ISDIR(facts->st_mode) && !S_ISREG(facts->st_mode)) return usage("mount the input " + input.source + ": neither a directory nor a regular file");
+    if (!S_ISDIR(facts->st_mode) && !S_ISREG(facts->st_mode))
+      return usage("mount the input " + input.source + ": neither a directory nor a regular file");
     std::error_code failed;
     input.source = std::filesystem::canonical(input.source, failed).string();
     if (failed) return fault("find the input " + input.source + ": " + failed.message());

@@ -9,8 +9,8 @@
 namespace benchsand {
 
 struct Rootfs {
-  std::string path;                            // directory
-  std::string identity;                        // "device:inode" of it, compared with /proc/PID/root at the door
+  std::string path;      // directory
+  std::string identity;  // "device:inode" of it, compared with /proc/PID/root at the door
   Fd dir;
 };
 

@@ -23,7 +23,7 @@ namespace benchsand {
 
 namespace {
 
-constexpr std::uint64_t kStartWithinUs = 60'000'000;     // delegate start to the door; slow machines exist
+constexpr std::uint64_t kStartWithinUs = 60'000'000;  // delegate start to the door; slow machines exist
 constexpr std::uint64_t kEmptyWithinUs = 10'000'000;
 
 class Run {
@@ -58,7 +58,7 @@ class Run {
   Evidence evidence_;
   End end_;
   RunFacts facts_;
-  RunRemains remains_;                         // what teardown has to take away
+  RunRemains remains_;  // what teardown has to take away
   std::optional<ResultFolder> results_;
   std::optional<Rootfs> rootfs_;
   std::optional<OutputFs> output_;
@@ -90,7 +90,9 @@ Result<void> Run::prepare(const std::string& results_directory) {
   out_ = TRY(OutputStream::create(TRY(results_->create_stream("stdout")), "stdout", policy_.limits.stdout_bytes));
   err_ = TRY(OutputStream::create(TRY(results_->create_stream("stderr")), "stderr", policy_.limits.stderr_bytes));
   listener_ = TRY(SeccompListener::create(remains_.folder->path("listener")));
-  made_ = {{TRY(identity_of_fd(stdin_)), TRY(out_->identity()), TRY(err_->identity())}, rootfs_->identity, TRY(output_->identity())};
+  made_ = {{TRY(identity_of_fd(stdin_)), TRY(out_->identity()), TRY(err_->identity())},
+           rootfs_->identity,
+           TRY(output_->identity())};
   return {};
 }
 
@@ -117,8 +119,11 @@ Result<void> Run::write_bundle() {
 
 Result<void> Run::start_delegate() {
   DelegateStart start;
-  start.arguments = {"--root", delegate_state(facts_.delegate.name), "--log", remains_.folder->path("delegate.log"),
-                     "run", "--detach", "--bundle", remains_.folder->path(), facts_.id};
+  start.arguments = {"--root",   delegate_state(facts_.delegate.name),
+                     "--log",    remains_.folder->path("delegate.log"),
+                     "run",      "--detach",
+                     "--bundle", remains_.folder->path(),
+                     facts_.id};
   start.standard_input = std::move(stdin_);
   start.standard_output = out_->take_writer();
   start.standard_error = err_->take_writer();
@@ -130,7 +135,9 @@ Result<void> Run::start_delegate() {
 
 // The delegate connects, or ends, or somebody wants benchsand to stop.
 Result<void> Run::wait_for_listener() {
-  std::array<pollfd, 3> waits = {{{listener_->fd().get(), POLLIN, 0}, {remains_.delegate->exit_pipe().get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}}};
+  std::array<pollfd, 3> waits = {{{listener_->fd().get(), POLLIN, 0},
+                                  {remains_.delegate->exit_pipe().get(), POLLIN, 0},
+                                  {signals_.get(), POLLIN, 0}}};
   const int n = ::poll(waits.data(), waits.size(), static_cast<int>(kStartWithinUs / 1000));
   if (n < 0) return sys_error("poll", "the seccomp listener", errno);
   if (waits[2].revents != 0) return fault("start the container: benchsand was told to stop");
@@ -138,8 +145,10 @@ Result<void> Run::wait_for_listener() {
     notify_ = TRY(listener_->accept(facts_.id, sys::monotonic_us() + kStartWithinUs));
     return {};
   }
-  if (n == 0) return fault("start the container: " + facts_.delegate.name + " did not hand over its seccomp fd in time");
-  return fault("start the container: " + facts_.delegate.name + " ended before the candidate could start" + delegate_words());
+  if (n == 0)
+    return fault("start the container: " + facts_.delegate.name + " did not hand over its seccomp fd in time");
+  return fault("start the container: " + facts_.delegate.name + " ended before the candidate could start" +
+               delegate_words());
 }
 
 std::string Run::delegate_words() const {
@@ -151,7 +160,9 @@ std::string Run::delegate_words() const {
 Result<bool> Run::candidate_may_start() {
   const std::uint64_t deadline = sys::monotonic_us() + kStartWithinUs;
   door_ = TRY(wait_at_door(notify_, deadline));
-  if (!door_) return fault("start the container: " + facts_.delegate.name + " failed before the candidate's first exec" + delegate_words());
+  if (!door_)
+    return fault("start the container: " + facts_.delegate.name + " failed before the candidate's first exec" +
+                 delegate_words());
   TRY_VOID(observe_at_door(*door_, notify_, policy_, made_, *remains_.cgroup, evidence_, deadline));
   output_->observe(evidence_, "");
   evidence_.set("wall-time.clock", std::string("CLOCK_MONOTONIC"), "timerfd");
@@ -184,12 +195,17 @@ Result<void> Run::observe_end() {
   observe_network_at_end(texts, evidence_);
   observe_mounts(texts.mountinfo, "pinned mount namespace: mountinfo", policy_, ".end", evidence_);
   const auto config = sys::read_file(remains_.folder->dir().get(), "config.json");
-  evidence_.take("evidence.config_sha256.end", config ? Result<std::string>(sha256_hex(*config)) : Result<std::string>(std::unexpected(config.error())), "config.json read again");
+  evidence_.take(
+      "evidence.config_sha256.end",
+      config ? Result<std::string>(sha256_hex(*config)) : Result<std::string>(std::unexpected(config.error())),
+      "config.json read again");
   const auto stat = TRY(parse_process_stat(TRY(door_->init.read("stat")), door_->init.name("stat")));
-  if (stat.state != 'Z') return fault("read the exit status of init: it is in state " + std::string(1, stat.state) + ", not a zombie");
+  if (stat.state != 'Z')
+    return fault("read the exit status of init: it is in state " + std::string(1, stat.state) + ", not a zombie");
   const auto delegate = TRY(remains_.delegate->wait(sys::monotonic_us() + kEmptyWithinUs));
   if (!delegate) return fault("wait for " + facts_.delegate.name + ": it still runs after the container has ended");
-  evidence_.set("evidence.delegate_exit", static_cast<std::uint64_t>(*delegate), facts_.delegate.name + " run --detach");
+  evidence_.set("evidence.delegate_exit", static_cast<std::uint64_t>(*delegate),
+                facts_.delegate.name + " run --detach");
   spend(evidence_, watched_, policy_.limits, out_->bytes(), err_->bytes());
   end_ = end_of(end_facts(evidence_, watched_, static_cast<int>(stat.wait_status)), policy_.limits);
   return {};
@@ -227,7 +243,8 @@ Result<RunReport> Run::report() {
 
 }  // namespace
 
-Result<RunReport> run_task(const Host& host, Policy policy, const std::string& results_directory, const RunHooks& hooks) {
+Result<RunReport> run_task(const Host& host, Policy policy, const std::string& results_directory,
+                           const RunHooks& hooks) {
   Run run(host, std::move(policy), hooks);
   if (auto prepared = run.prepare(results_directory); !prepared) {
     run.tear_down();

@@ -1,9 +1,8 @@
 // One run, from a decided policy to a record. run.cc tells the story; everything it uses is named after what it does.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "oci/verdict.h"
@@ -15,7 +14,7 @@ struct RunReport {
   nlohmann::json record;
   Verdict verdict;
   End end;
-  std::string results;                         // DIR/ID
+  std::string results;  // DIR/ID
 };
 
 // Tests look at or falsify what was observed, "at the door" and "at the end". No command line, file or environment
@@ -25,6 +24,7 @@ struct RunHooks {
 };
 
 // An error is one that left nothing to record: the host could not even prepare.
-Result<RunReport> run_task(const Host& host, Policy policy, const std::string& results_directory, const RunHooks& hooks = {});
+Result<RunReport> run_task(const Host& host, Policy policy, const std::string& results_directory,
+                           const RunHooks& hooks = {});
 
 }  // namespace benchsand

@@ -34,10 +34,13 @@ Result<Fd> pass_gate(bool alone) {
 
 }  // namespace
 
-std::string delegate_state(const std::string& delegate) { return std::string(kRunBase) + "/state-" + delegate; }
+std::string delegate_state(const std::string& delegate) {
+  return std::string(kRunBase) + "/state-" + delegate;
+}
 
 Result<void> make_base_folders() {
-  for (const std::string& path : {std::string(kRunBase), std::string(kDelegateCache), delegate_state("crun"), delegate_state("runc")})
+  for (const std::string& path :
+       {std::string(kRunBase), std::string(kDelegateCache), delegate_state("crun"), delegate_state("runc")})
     TRY_VOID(make_private_directory(path));
   return {};
 }
@@ -50,7 +53,8 @@ Result<RunFolder> RunFolder::create() {
   TRY_VOID(sys::mkdirat(sys::kHere, folder.path(), 0700));
   folder.dir_ = TRY(sys::open_directory(sys::kHere, folder.path()));
   folder.lock_ = TRY(sys::openat(folder.dir_.get(), kLock, O_RDWR | O_CREAT | O_EXCL, 0600));
-  if (!TRY(sys::try_flock(folder.lock_, folder.path(kLock)))) return fault("lock " + folder.path(kLock) + ": somebody else has it");
+  if (!TRY(sys::try_flock(folder.lock_, folder.path(kLock))))
+    return fault("lock " + folder.path(kLock) + ": somebody else has it");
   TRY_VOID(sys::mkdirat(folder.dir_.get(), "output", 0700));
   return folder;
 }
@@ -63,7 +67,9 @@ Result<void> RunFolder::note_results(const std::string& partial) const {
   return sys::create_file(dir_.get(), kResults, partial, 0600);
 }
 
-Result<void> RunFolder::remove() const { return sys::remove_tree(sys::kHere, path()); }
+Result<void> RunFolder::remove() const {
+  return sys::remove_tree(sys::kHere, path());
+}
 
 Result<std::vector<std::string>> all_runs() {
   std::vector<std::string> ids;
@@ -82,14 +88,16 @@ Result<std::vector<DeadRun>> dead_runs() {
     DeadRun run{id, "", Fd()};
     auto lock = sys::openat(sys::kHere, path + "/" + kLock, O_RDWR | O_NOFOLLOW);
     if (lock) {
-      if (!TRY(sys::try_flock(*lock, path))) continue;                   // alive
+      if (!TRY(sys::try_flock(*lock, path))) continue;  // alive
       run.lock = std::move(*lock);
     } else if (lock.error().error_number != ENOENT) {
       return std::unexpected(lock.error());
     }
     const auto noted = sys::read_file(sys::kHere, path + "/" + kResults);
-    if (noted) run.partial_results = *noted;
-    else if (noted.error().error_number != ENOENT) return std::unexpected(noted.error());
+    if (noted)
+      run.partial_results = *noted;
+    else if (noted.error().error_number != ENOENT)
+      return std::unexpected(noted.error());
     dead.push_back(std::move(run));
   }
   return dead;

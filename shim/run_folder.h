@@ -11,8 +11,9 @@
 namespace benchsand {
 
 inline constexpr const char* kRunBase = "/run/benchsand";
-inline constexpr const char* kDelegateCache = "/run/benchsand/delegates";    // digests and versions of delegates
-std::string delegate_state(const std::string& delegate);                     // --root of the delegate; shared, so that its filter cache works
+inline constexpr const char* kDelegateCache = "/run/benchsand/delegates";  // digests and versions of delegates
+std::string delegate_state(
+    const std::string& delegate);  // --root of the delegate; shared, so that its filter cache works
 
 class RunFolder {
  public:
@@ -35,7 +36,7 @@ Result<void> make_base_folders();
 // Ids of folders whose owner is dead, each with its lock taken.
 struct DeadRun {
   std::string id;
-  std::string partial_results;                 // empty: none noted
+  std::string partial_results;  // empty: none noted
   Fd lock;
 };
 Result<std::vector<DeadRun>> dead_runs();

@@ -11,7 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-
 #include <nlohmann/json.hpp>
 
 namespace benchsand {
@@ -113,8 +112,10 @@ Result<SeccompNotify> SeccompListener::accept(const std::string& id, std::uint64
   socklen_t length = sizeof peer;
   if (::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
     return sys_error("getsockopt", "SO_PEERCRED", errno);
-  if (peer.uid != 0) return fault("accept the seccomp fd: it comes from user " + std::to_string(peer.uid) + ", not root");
-  if (TRY(sys::poll_one(connection, POLLIN, deadline_us)) == 0) return fault("receive the seccomp fd: nothing came in time");
+  if (peer.uid != 0)
+    return fault("accept the seccomp fd: it comes from user " + std::to_string(peer.uid) + ", not root");
+  if (TRY(sys::poll_one(connection, POLLIN, deadline_us)) == 0)
+    return fault("receive the seccomp fd: nothing came in time");
   Message message = TRY(receive_message(connection));
   TRY_VOID(check_state(message.text, id));
   return SeccompNotify(std::move(message.fd));
@@ -124,7 +125,8 @@ Result<void> require_seccomp_notify() {
   const std::uint32_t action = SECCOMP_RET_USER_NOTIF;
   if (::syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0) return {};
   return fault(std::string("find seccomp user notification: ") + std::strerror(errno) +
-               "; benchsand needs Linux 5.7 or newer with CONFIG_SECCOMP_FILTER, and must not itself run under a seccomp filter");
+               "; benchsand needs Linux 5.7 or newer with CONFIG_SECCOMP_FILTER, and must not itself run under a "
+               "seccomp filter");
 }
 
 }  // namespace benchsand

@@ -11,8 +11,8 @@ namespace benchsand {
 
 struct Notification {
   std::uint64_t id = 0;
-  pid_t task = 0;                              // thread id, seen from the host
-  int call = 0;                                // system call number
+  pid_t task = 0;  // thread id, seen from the host
+  int call = 0;    // system call number
 };
 
 // A seccomp listener fd. When it closes (benchsand dies), every notified call fails with ENOSYS: nothing can start any more.

@@ -29,7 +29,9 @@ Result<OutputStream> OutputStream::create(Fd file, std::string name, std::uint64
   return stream;
 }
 
-Result<std::string> OutputStream::identity() const { return identity_of_fd(pipe_.read); }
+Result<std::string> OutputStream::identity() const {
+  return identity_of_fd(pipe_.read);
+}
 
 Result<void> OutputStream::keep(std::string_view bytes) {
   bytes_ += bytes.size();
@@ -62,14 +64,17 @@ Result<void> OutputStream::drain_all() {
   return {};
 }
 
-StreamFacts OutputStream::facts() { return {bytes_, kept_, digest_->hex()}; }
+StreamFacts OutputStream::facts() {
+  return {bytes_, kept_, digest_->hex()};
+}
 
 Result<Fd> standard_input(const std::string& file) {
   if (file.empty()) return sys::sealed_memory("stdin", "");
   const Fd source = TRY(sys::openat(sys::kHere, file, O_RDONLY | O_NONBLOCK));
   const auto facts = TRY(sys::fstat(source, file));
   if (!S_ISREG(facts.st_mode)) return usage("use " + file + " as stdin: not a regular file");
-  if (static_cast<std::uint64_t>(facts.st_size) > kLargestInput) return usage("use " + file + " as stdin: larger than 1 GiB");
+  if (static_cast<std::uint64_t>(facts.st_size) > kLargestInput)
+    return usage("use " + file + " as stdin: larger than 1 GiB");
   return sys::sealed_copy("stdin", source, static_cast<std::uint64_t>(facts.st_size));
 }
 

@@ -18,13 +18,13 @@ class OutputStream {
 
   const Fd& reader() const { return pipe_.read; }
   Fd take_writer() { return std::move(pipe_.write); }
-  Result<std::string> identity() const;        // "pipe:[123]"
+  Result<std::string> identity() const;  // "pipe:[123]"
   // Reads what is there, at most a few buffers, so that a flood on one stream cannot keep the clocks from being looked at.
   // False once all writers have closed.
   Result<bool> drain();
-  Result<void> drain_all();                    // after the last writer of the container is dead
+  Result<void> drain_all();  // after the last writer of the container is dead
   std::uint64_t bytes() const { return bytes_; }
-  StreamFacts facts();                         // ends the digest
+  StreamFacts facts();  // ends the digest
 
  private:
   OutputStream() = default;
@@ -39,6 +39,6 @@ class OutputStream {
 // A sealed copy: the host's own file is never handed in, as /proc/self/fd/0 would open it anew, for writing if its mode allows.
 Result<Fd> standard_input(const std::string& file);
 
-Result<std::string> identity_of_fd(const Fd& fd);            // its link in /proc/self/fd
+Result<std::string> identity_of_fd(const Fd& fd);  // its link in /proc/self/fd
 
 }  // namespace benchsand

@@ -12,7 +12,7 @@ namespace benchsand {
 namespace {
 
 constexpr std::uint64_t kSmallestCpuWaitUs = 1'000;
-constexpr std::uint64_t kDiesWithinUs = 10'000'000;      // after cgroup.kill
+constexpr std::uint64_t kDiesWithinUs = 10'000'000;  // after cgroup.kill
 
 }  // namespace
 
@@ -60,8 +60,10 @@ Result<bool> Supervisor::turn() {
   if (waits[kOut].revents != 0) out_open_ = TRY(out_.drain());
   if (waits[kErr].revents != 0) err_open_ = TRY(err_.drain());
   if (out_.bytes() + err_.bytes() > policy_.stdio_total_bytes) TRY_VOID(kill_for(Cause::output));
-  if ((waits[kNotify].revents & POLLIN) != 0) TRY_VOID(answer());
-  else if (waits[kNotify].revents != 0) notify_open_ = false;
+  if ((waits[kNotify].revents & POLLIN) != 0)
+    TRY_VOID(answer());
+  else if (waits[kNotify].revents != 0)
+    notify_open_ = false;
   if (watched_.killed_for && sys::monotonic_us() > give_up_us_)
     return fault("kill the candidate: it is still there 10 s after cgroup.kill");
   return true;
@@ -92,7 +94,7 @@ Result<void> Supervisor::check_cpu() {
   const std::uint64_t used = usage - cpu_baseline_us_, limit = policy_.limits.cpu_time_us;
   if (used >= limit) return kill_for(Cause::cpu_time);
   const std::uint64_t left = limit - used;
-  const std::uint64_t burst = policy_.limits.cpus_milli * 100;           // one period's quota in us
+  const std::uint64_t burst = policy_.limits.cpus_milli * 100;  // one period's quota in us
   const std::uint64_t at_quota = left > burst ? (left - burst) * 1000 / policy_.limits.cpus_milli : 0;
   const std::uint64_t wait = std::max({left / processors_, at_quota, kSmallestCpuWaitUs});
   return sys::timerfd_at(cpu_timer_, sys::monotonic_us() + wait);

@@ -11,11 +11,11 @@
 namespace benchsand {
 
 struct Watched {
-  std::optional<Cause> killed_for;             // why the supervisor killed; absent when init ended before
+  std::optional<Cause> killed_for;  // why the supervisor killed; absent when init ended before
   std::uint64_t wall_used_us = 0;
-  std::uint64_t kill_at_us = 0;                // of the wall used, when it killed
-  std::optional<std::uint64_t> left_behind;    // processes beside init when it ended, or that were killed
-  bool interrupted = false;                    // SIGINT, SIGTERM or SIGHUP to benchsand
+  std::uint64_t kill_at_us = 0;              // of the wall used, when it killed
+  std::optional<std::uint64_t> left_behind;  // processes beside init when it ended, or that were killed
+  bool interrupted = false;                  // SIGINT, SIGTERM or SIGHUP to benchsand
 };
 
 // Opens the door (answers the held exec), holds the delegate, and returns when init is a zombie.
@@ -23,13 +23,20 @@ class Supervisor {
  public:
   Supervisor(const Policy& policy, const Door& door, const SeccompNotify& notify, const RunCgroup& cgroup,
              const Fd& signals, std::uint64_t processors, OutputStream& out, OutputStream& err)
-      : policy_(policy), door_(door), notify_(notify), cgroup_(cgroup), signals_(signals), processors_(processors), out_(out), err_(err) {}
+      : policy_(policy),
+        door_(door),
+        notify_(notify),
+        cgroup_(cgroup),
+        signals_(signals),
+        processors_(processors),
+        out_(out),
+        err_(err) {}
 
   Result<Watched> watch();
 
  private:
   Result<void> start();
-  Result<bool> turn();                         // false once init has ended
+  Result<bool> turn();  // false once init has ended
   Result<void> answer();
   Result<void> check_cpu();
   Result<void> count_left_behind(std::uint64_t beside);

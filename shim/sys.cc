@@ -186,7 +186,9 @@ Result<void> remove_tree_on(int dir, const std::string& path, std::optional<dev_
 
 }  // namespace
 
-Result<void> remove_tree(int dir, const std::string& path) { return remove_tree_on(dir, path, std::nullopt); }
+Result<void> remove_tree(int dir, const std::string& path) {
+  return remove_tree_on(dir, path, std::nullopt);
+}
 
 }  // namespace sys
 }  // namespace benchsand

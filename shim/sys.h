@@ -42,10 +42,10 @@ std::unexpected<Error> sys_error(std::string_view call, std::string_view object,
 
 namespace sys {
 
-inline constexpr int kHere = -100;                     // AT_FDCWD
+inline constexpr int kHere = -100;  // AT_FDCWD
 
 Result<Fd> openat(int dir, const std::string& path, int flags, mode_t mode = 0);
-Result<Fd> open_directory(int dir, const std::string& path);      // O_DIRECTORY | O_NOFOLLOW
+Result<Fd> open_directory(int dir, const std::string& path);  // O_DIRECTORY | O_NOFOLLOW
 // Resolution is confined to `dir`: no "..", no symlink, no magic link, no other mount.
 Result<Fd> openat2_beneath(int dir, const std::string& path, int flags);
 
@@ -67,7 +67,7 @@ Result<struct stat> fstatat(int dir, const std::string& path, int flags);
 Result<struct stat> fstat(const Fd& fd, const std::string& name);
 Result<void> fsync(const Fd& fd, const std::string& name);
 Result<bool> exists(int dir, const std::string& path);
-Result<std::vector<std::string>> list_directory(int dir, const std::string& path);   // sorted, without . and ..
+Result<std::vector<std::string>> list_directory(int dir, const std::string& path);  // sorted, without . and ..
 // Removes a tree without following a symlink or crossing into another mount. Absent is fine.
 Result<void> remove_tree(int dir, const std::string& path);
 // Exclusive; false when somebody else holds it.
@@ -90,9 +90,9 @@ Result<std::optional<int>> wait_child(const Fd& pidfd, std::uint64_t deadline_us
 
 Result<Fd> timerfd();
 Result<void> timerfd_at(const Fd& timer, std::uint64_t monotonic_us);
-Result<Fd> signalfd(const std::vector<int>& signals);               // and blocks them
+Result<Fd> signalfd(const std::vector<int>& signals);  // and blocks them
 std::uint64_t monotonic_us();
-std::string utc_now();                                             // RFC 3339
+std::string utc_now();  // RFC 3339
 Result<std::string> random_hex(std::size_t bytes);
 
 // One of poll's revents, 0 on time-out.

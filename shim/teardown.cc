@@ -15,8 +15,10 @@ void end_processes(RunRemains& remains, Evidence& evidence) {
     if (const auto killed = remains.cgroup->kill(); !killed) remains.fault = killed.error().message;
   if (!remains.delegate) return;
   const auto ended = remains.delegate->end();
-  if (ended) evidence.set("teardown.pid_namespace", std::string("gone"), "wait for its first process");
-  else evidence.missing("teardown.pid_namespace", ended.error().message, "wait for its first process");
+  if (ended)
+    evidence.set("teardown.pid_namespace", std::string("gone"), "wait for its first process");
+  else
+    evidence.missing("teardown.pid_namespace", ended.error().message, "wait for its first process");
   remains.delegate.reset();
 }
 
@@ -25,7 +27,8 @@ Result<std::string> mounts_below(const std::string& path) {
   const std::string source = "/proc/self/mountinfo";
   std::string found;
   for (const auto& mount : TRY(parse_mountinfo(TRY(sys::read_file(sys::kHere, source)), source)))
-    if (mount.target == path || mount.target.starts_with(path + "/")) found += (found.empty() ? "" : " ") + mount.target;
+    if (mount.target == path || mount.target.starts_with(path + "/"))
+      found += (found.empty() ? "" : " ") + mount.target;
   return found.empty() ? "gone" : found;
 }
 
@@ -42,7 +45,8 @@ Result<std::string> cgroups_gone(const CgroupHost& host, const std::string& id) 
 
 Result<void> remove_results(const std::string& partial, const std::string& id) {
   const std::filesystem::path path(partial);
-  if (path.filename() != ResultFolder::partial_name(id)) return fault("remove " + partial + ": not the name of unfinished results of " + id);
+  if (path.filename() != ResultFolder::partial_name(id))
+    return fault("remove " + partial + ": not the name of unfinished results of " + id);
   return sys::remove_tree(sys::kHere, partial);
 }
 
@@ -61,14 +65,17 @@ void tear_down(const Host& host, const std::string& delegate, RunRemains& remain
 
 void discard_results(RunRemains& remains) {
   if (remains.partial_results.empty() || !remains.folder) return;
-  if (const auto removed = remove_results(remains.partial_results, remains.folder->id()); !removed) remains.fault = removed.error().message;
+  if (const auto removed = remove_results(remains.partial_results, remains.folder->id()); !removed)
+    remains.fault = removed.error().message;
 }
 
 namespace {
 
-Result<void> clear_run(const CgroupHost& host, const std::string& id, const std::string& partial, std::vector<std::string>& lines) {
+Result<void> clear_run(const CgroupHost& host, const std::string& id, const std::string& partial,
+                       std::vector<std::string>& lines) {
   TRY_VOID(remove_run_cgroups(host, id));
-  for (const char* delegate : {"crun", "runc"}) TRY_VOID(sys::remove_tree(sys::kHere, delegate_state(delegate) + "/" + id));
+  for (const char* delegate : {"crun", "runc"})
+    TRY_VOID(sys::remove_tree(sys::kHere, delegate_state(delegate) + "/" + id));
   if (!partial.empty()) TRY_VOID(remove_results(partial, id));
   TRY_VOID(sys::remove_tree(sys::kHere, std::string(kRunBase) + "/" + id));
   lines.push_back("cleared run " + id + (partial.empty() ? "" : " and its unfinished results " + partial));

@@ -18,7 +18,7 @@ struct RunRemains {
   std::optional<RunCgroup> cgroup;
   std::optional<Delegate> delegate;
   std::string partial_results;
-  std::string fault;                           // what could not be taken away
+  std::string fault;  // what could not be taken away
 };
 
 void tear_down(const Host& host, const std::string& delegate, RunRemains& remains, Evidence& evidence);
