@@ -11,7 +11,7 @@ namespace benchsand {
 // A table for a terminal.
 std::string limits_table(const Profile& profile);
 
-// The whole page, a section per profile; docs/limits.md is that of strict and python.
+// The whole page, a section per profile; docs/limits.md is that of the shipped ones, sorted by name.
 std::string limits_markdown(const std::vector<Profile>& profiles);
 
 }  // namespace benchsand

@@ -203,10 +203,10 @@ TEST_CASE("what the host or the other limits make unreachable is said") {
 TEST_CASE("the environment is the task's and three decided names, sorted") {
   TaskSpec task = job();
   task.output = "/out";
-  task.env = {{"TMPDIR", "/out/t"}, {"A", "x=y\nz"}, {"PATH", "/p"}, {"a b", ""}};
+  task.env = {{"TMPDIR", "/out/t"}, {"A", "x=y\nz"}, {"A-", "1"}, {"PATH", "/p"}, {"a b", ""}};
   const auto policy = decided(task);
   REQUIRE(policy.has_value());
-  CHECK(policy->env == std::vector<std::string>{"A=x=y\nz", "HOME=/out", "PATH=/p", "TMPDIR=/out/t", "a b="});
+  CHECK(policy->env == std::vector<std::string>{"A-=1", "A=x=y\nz", "HOME=/out", "PATH=/p", "TMPDIR=/out/t", "a b="});
 }
 
 TEST_CASE("paths of the host are relative to the task file and stay as written") {

@@ -145,6 +145,8 @@ TEST_CASE("--set refuses everything else") {
            {"", "1", "--set : only limits.* can be set"},
            {"limits.", "1", "--set limits.: unknown limit \"\""},
            {"limits.memroy", "1", "--set limits.memroy: unknown limit \"memroy\"; did you mean \"memory\"?"},
+           {"limits.mmeroy", "1", "--set limits.mmeroy: unknown limit \"mmeroy\"; did you mean \"memory\"?"},
+           {"limits.mmeroyy", "1", "--set limits.mmeroyy: unknown limit \"mmeroyy\""},
            {"limits.memory.max", "1", "--set limits.memory.max: unknown limit \"memory.max\""},
            {"limits.memory", "",
             "--set limits.memory: \"\" is not a size: a number with B, KiB, MiB, GiB, KB, MB or GB, or plain bytes"},

@@ -123,6 +123,8 @@ TEST_CASE("texts that are no quantity, with the exact message") {
       {"1.5", Unit::count, " is not a whole number of tasks, files or descriptors"},
       {"0.0005", Unit::milli, " is not a whole number of thousandths of a processor"},
       {"0.00000000000000000001GB", Unit::bytes, " is not a whole number of bytes"},
+      // Its product with the scale is 0 modulo 2^64.
+      {"0.17179869184GiB", Unit::bytes, " is not a whole number of bytes"},
       {"18446744073709551616", Unit::bytes, " is too large"},
       {"18446744073709551616", Unit::count, " is too large"},
       {"17179869184GiB", Unit::bytes, " is too large"},
