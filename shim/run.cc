@@ -46,7 +46,7 @@ class Run {
   Result<void> watch();
   Result<void> observe_end();
   Result<void> collect();
-  std::string delegate_words() const;
+  std::unexpected<Error> delegate_failed(const std::string& seen) const;
   void observed(const char* moment) {
     if (hooks_.observed) hooks_.observed(moment, evidence_);
   }
@@ -141,28 +141,29 @@ Result<void> Run::wait_for_listener() {
   const int n = ::poll(waits.data(), waits.size(), static_cast<int>(kStartWithinUs / 1000));
   if (n < 0) return sys_error("poll", "the seccomp listener", errno);
   if (waits[2].revents != 0) return fault("start the container: benchsand was told to stop");
-  if (waits[0].revents != 0) {
-    notify_ = TRY(listener_->accept(facts_.id, sys::monotonic_us() + kStartWithinUs));
-    return {};
-  }
   if (n == 0)
     return fault("start the container: " + facts_.delegate.name + " did not hand over its seccomp fd in time");
-  return fault("start the container: " + facts_.delegate.name + " ended before the candidate could start" +
-               delegate_words());
+  if (waits[0].revents == 0) return delegate_failed("it ended before the candidate could start");
+  auto notify = listener_->accept(facts_.id, sys::monotonic_us() + kStartWithinUs);
+  if (!notify) return delegate_failed(notify.error().message);
+  notify_ = std::move(*notify);
+  return {};
 }
 
-std::string Run::delegate_words() const {
+// The delegate's own words say more than what was seen of its end.
+std::unexpected<Error> Run::delegate_failed(const std::string& seen) const {
+  const auto ended = remains_.delegate->wait(sys::monotonic_us() + kEmptyWithinUs);
   const auto log = sys::read_file(remains_.folder->dir().get(), "delegate.log");
-  return log && !log->empty() ? ": " + log->substr(0, log->find_last_not_of('\n') + 1) : "";
+  const bool words = ended && log && !log->empty();
+  return fault("start the container with " + facts_.delegate.name + ": " +
+               (words ? log->substr(0, log->find_last_not_of('\n') + 1) : seen));
 }
 
 // 5. The door.
 Result<bool> Run::candidate_may_start() {
   const std::uint64_t deadline = sys::monotonic_us() + kStartWithinUs;
   door_ = TRY(wait_at_door(notify_, deadline));
-  if (!door_)
-    return fault("start the container: " + facts_.delegate.name + " failed before the candidate's first exec" +
-                 delegate_words());
+  if (!door_) return delegate_failed("it failed before the candidate's first exec");
   TRY_VOID(observe_at_door(*door_, notify_, policy_, made_, *remains_.cgroup, evidence_, deadline));
   output_->observe(evidence_, "");
   evidence_.set("wall-time.clock", std::string("CLOCK_MONOTONIC"), "timerfd");
