@@ -60,9 +60,10 @@ std::string host_path(const std::string& path, const TaskSource& source) {
   return source.directory + (source.directory.ends_with('/') ? "" : "/") + relative;
 }
 
-// "task.yaml:7:13: limits.memory"
+// "task.yaml:7:13: limits.memory", or "--set limits.memory", which names the limit already.
 std::string bound_name(const AskedBound& asked, const std::string& name) {
-  return asked.where + ": limits." + name;
+  const std::string key = "limits." + name;
+  return asked.where.ends_with(" " + key) ? asked.where : asked.where + ": " + key;
 }
 
 void decide_limit(Decision& decision, const LimitField& field) {

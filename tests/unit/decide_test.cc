@@ -130,8 +130,7 @@ TEST_CASE("every limit: the maximum can be asked for, one more is an error") {
     CHECK(policy->limits.*field.member == maximum);
 
     task.limits[name].value = maximum + 1;
-    CHECK(refusal(task, profile) == "--set limits." + name + ": limits." + name +
-                                        ": \"THAT\" is over the maximum of profile \"strict\", " +
+    CHECK(refusal(task, profile) == "--set limits." + name + ": \"THAT\" is over the maximum of profile \"strict\", " +
                                         format_quantity(maximum, field.unit));
   }
 }
