@@ -6,15 +6,17 @@ usage: runs.py --program BENCHSAND --candidate CANDIDATE --engine crun|runc [--s
 """
 
 import argparse
+import glob
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import time
 
 sys.dont_write_bytecode = True
 
-from harness import MIB, SOURCE, Bench, Wrong, between, equal
+from harness import MIB, RUN_ID, SOURCE, Bench, Wrong, alive, between, equal
 
 SCENARIOS = {}
 
@@ -230,6 +232,41 @@ def killed_benchsand_leaves_nothing(bench):
         equal(f"left after gc, step {step}", bench.left_behind(), set())
 
 
+def mount_namespaces():
+    for path in glob.glob("/proc/[0-9]*/ns/mnt"):
+        try:
+            yield os.readlink(path)
+        except OSError:
+            continue  # the process has ended since
+
+
+def standing():
+    """What could pile up on the machine, as numbers: dying cgroups count until the kernel has let go of them."""
+    with open("/proc/cgroups") as table:
+        cgroups = sum(int(line.split()[2]) for line in table if not line.startswith("#"))
+    with open("/proc/meminfo") as table:
+        memory = {line.split(":")[0]: int(line.split()[1]) for line in table}
+    return {"mounts": sum(1 for _ in open("/proc/self/mountinfo")), "cgroups": cgroups,
+            "shared memory KiB": memory["Shmem"], "kernel memory KiB": memory["SUnreclaim"] + memory["KernelStack"] + memory["Percpu"],
+            "namespaces": len(set(mount_namespaces()))}
+
+
+@scenario
+def many_runs_leave_nothing(bench):
+    task = bench.write_task(["/task/candidate", "exit", "0"])
+    bench.run_task(task).expect(0, "succeeded", "exited")
+    before = standing()
+    for _ in range(bench.many):
+        run = bench.run_task(task).expect(0, "succeeded", "exited")
+        shutil.rmtree(run.folder)
+    # Others use the machine too: a leak is what grows with the runs.
+    allowed = {"mounts": 20 + bench.many // 20, "cgroups": 100 + bench.many // 4, "shared memory KiB": 20000 + bench.many,
+               "kernel memory KiB": 20000 + 20 * bench.many, "namespaces": 20 + bench.many // 20}
+    equal("run folders", [name for name in os.listdir("/run/benchsand") if RUN_ID.fullmatch(name) and not alive(name)], [])
+    for what, after in standing().items():
+        between(f"growth of {what} over {bench.many} runs", after - before[what], -1 << 40, allowed[what])
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--program", required=True)
@@ -237,6 +274,7 @@ def main():
     parser.add_argument("--engine", required=True)
     parser.add_argument("--slow", type=int, default=1)
     parser.add_argument("--compiled", action="store_true")
+    parser.add_argument("--many", type=int, default=50, help="runs in a row of many_runs_leave_nothing")
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
     if os.geteuid() != 0:
@@ -244,6 +282,7 @@ def main():
         return 77
     bench = Bench(given.program, given.candidate, given.engine, given.slow, given.compiled,
                   os.environ.get("BENCHSAND_CACHE", "/var/cache/benchsand"))
+    bench.many = given.many
     failed = 0
     for name in given.names or SCENARIOS:
         begin = time.monotonic()
