@@ -102,6 +102,32 @@ void decide_limits(Decision& decision) {
   }
 }
 
+bool asked_for(const Decision& decision, const std::string& limit) {
+  const auto asked = decision.task.limits.find(limit);
+  return asked != decision.task.limits.end() && asked->second.usable;
+}
+
+// A task that asks for little memory and says nothing about disk means a small sandbox, not a contradiction.
+void fit_default_disk(Decision& decision) {
+  Limits& limits = decision.policy.limits;
+  const std::uint64_t headroom = decision.profile.memory_headroom_bytes;
+  if (asked_for(decision, "disk") || !asked_for(decision, "memory") || limits.memory_bytes <= headroom ||
+      limits.memory_bytes - headroom >= limits.disk_bytes)
+    return;
+  limits.disk_bytes = limits.memory_bytes - headroom;
+  decision.policy.notices.push_back("limits.disk: " + format_quantity(limits.disk_bytes, Unit::bytes) +
+                                    " instead of the default of profile " + in_quotes(decision.profile.name) +
+                                    ", which limits.memory " + format_quantity(limits.memory_bytes, Unit::bytes) +
+                                    " does not hold beside the headroom");
+}
+
+// cpu.max cannot express less: the kernel refuses a quota under 1 ms, and a period has 100.
+void check_cpus(Decision& decision) {
+  if (decision.policy.limits.cpus_milli < 10)
+    decision.problems.push_back("limits.cpus: " + format_quantity(decision.policy.limits.cpus_milli, Unit::milli) +
+                                " is less than the kernel can enforce, 0.01");
+}
+
 // The output tmpfs is charged to the same cgroup: a task that fills it would be killed for memory, not refused for disk.
 void check_memory_holds_disk(Decision& decision) {
   const Limits& limits = decision.policy.limits;
@@ -230,9 +256,10 @@ void take_from_profile(Decision& decision) {
   }
 }
 
-constexpr std::array kRules{take_from_profile, decide_limits, check_memory_holds_disk, notice_what_cannot_be_reached,
-                            decide_command,    decide_env,    decide_mounts,           decide_host_paths,
-                            decide_workdir};
+constexpr std::array kRules{take_from_profile,       decide_limits, fit_default_disk,
+                            check_memory_holds_disk, check_cpus,    notice_what_cannot_be_reached,
+                            decide_command,          decide_env,    decide_mounts,
+                            decide_host_paths,       decide_workdir};
 
 }  // namespace
 

@@ -32,7 +32,7 @@ void network(const Policy&, const HostFacts&, WallBuilder wall) {
 }
 
 void mounts(const Policy&, const HostFacts&, WallBuilder wall) {
-  wall.at_the_door().equals("differences", "none");
+  wall.at_the_door().equals("differences", "none").equals("unmasked", "none");
   wall.at_the_end().equals("differences.end", "none");
 }
 

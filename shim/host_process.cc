@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 
 #include "oci/kernel_files.h"
 #include "oci/mountinfo.h"
@@ -111,6 +112,22 @@ Result<std::string> surviving_descriptors(const HostProcess& process) {
   return joined(open);
 }
 
+// A kernel without the path cannot have it masked; a path that is there without a mount over it was left open.
+Result<std::string> unmasked_paths(const HostProcess& process, const Policy& policy) {
+  std::set<std::string> covered;
+  for (const auto& mount : TRY(parse_mountinfo(TRY(process.read("mountinfo")), process.name("mountinfo"))))
+    covered.insert(mount.target);
+  std::string found;
+  for (const auto* paths : {&policy.masked_paths, &policy.readonly_paths})
+    for (const auto& path : *paths) {
+      if (covered.contains(path)) continue;
+      const auto there = open_inside(process, path);
+      if (there) found += (found.empty() ? "" : " ") + path;
+      if (!there && there.error().error_number != ENOENT) return std::unexpected(there.error());
+    }
+  return found.empty() ? "none" : found;
+}
+
 }  // namespace
 
 Result<HostProcess> HostProcess::open(pid_t pid) {
@@ -189,6 +206,10 @@ void observe_places(const HostProcess& process, const Policy& policy, const std:
   evidence.set("output.source_identity", output_identity, "fstat of the mount that benchsand made");
   evidence.take("output.identity", identity_inside(process, policy.output), process.name("root") + policy.output);
   evidence.take("privileges.devices", devices_of(process), process.name("root/dev"));
+}
+
+void observe_masks(const HostProcess& process, const Policy& policy, Evidence& evidence) {
+  evidence.take("mounts.unmasked", unmasked_paths(process, policy), process.name("root/proc"));
 }
 
 void observe_start_time(const HostProcess& process, const std::string& suffix, Evidence& evidence) {

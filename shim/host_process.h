@@ -38,6 +38,9 @@ void observe_places(const HostProcess& process, const Policy& policy, const std:
                     const std::string& output_identity, Evidence& evidence);  // rootfs, output, devices
 void observe_start_time(const HostProcess& process, const std::string& suffix, Evidence& evidence);
 
+// Paths to be hidden or write-protected that exist in the container and have no mount over them.
+void observe_masks(const HostProcess& process, const Policy& policy, Evidence& evidence);
+
 // The mount table text, from wherever it was read.
 void observe_mounts(const Result<std::string>& mountinfo, const std::string& source, const Policy& policy,
                     const std::string& suffix, Evidence& evidence);

@@ -180,6 +180,29 @@ TEST_CASE("memory must hold disk and headroom") {
   }
 }
 
+TEST_CASE("little memory and no word about disk: the default disk shrinks, and the policy says so") {
+  TaskSpec task = job();
+  task.limits["memory"] = asked("64MiB", Unit::bytes);
+  const auto policy = decided(task);
+  REQUIRE(policy.has_value());
+  CHECK(policy->limits.disk_bytes == 32 << 20);
+  CHECK(policy->notices ==
+        std::vector<std::string>{"limits.disk: 32MiB instead of the default of profile \"strict\", which limits.memory "
+                                 "64MiB does not hold beside the headroom"});
+  task.limits["memory"] = asked("32MiB", Unit::bytes);
+  CHECK(refusal(task) ==
+        "limits.memory: 32MiB does not hold limits.disk 64MiB and the headroom of profile \"strict\", 32MiB; ask for "
+        "more memory or less disk");
+}
+
+TEST_CASE("a share of a processor that the kernel cannot enforce is an error") {
+  TaskSpec task = job();
+  task.limits["cpus"] = asked("0.01", Unit::milli);
+  CHECK(decided(task).has_value());
+  task.limits["cpus"] = asked("0.009", Unit::milli);
+  CHECK(refusal(task) == "limits.cpus: 0.009 is less than the kernel can enforce, 0.01");
+}
+
 TEST_CASE("what the host or the other limits make unreachable is said") {
   TaskSpec task = job();
   task.limits["cpu_time"] = asked("20s", Unit::duration_us);
