@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <sys/syscall.h>
 
-#include "oci/bpf_eval.h"
 #include "shim/filter_dump.h"
 
 namespace benchsand {
@@ -45,11 +44,11 @@ Result<void> keep_held(Door& door, const SeccompNotify& notify, std::uint64_t de
   return {};
 }
 
-Result<BpfProgram> proven_filter(const Door& door, const Policy& policy, const BpfProgram& compiled,
+Result<BpfProgram> proven_filter(const Door& door, const Policy& policy, const ExpectedFilter& expected,
                                  Evidence& evidence) {
   if (policy.filter_proof == FilterProof::compiled) {
     evidence.set("syscalls.proof", std::string("compiled from the policy"), "libseccomp");
-    return compiled;
+    return expected.program;
   }
   auto dumped = TRY(dump_filter(door.init.pid()));
   evidence.set("syscalls.proof", std::string("dumped from the process"), "PTRACE_SECCOMP_GET_FILTER");
@@ -70,12 +69,14 @@ void set_filter_facts(const FilterSummary& summary, const std::string& differenc
   evidence.set("network.open_families", families.empty() ? "none" : families, source);
 }
 
-void observe_filter(const Door& door, const Policy& policy, Evidence& evidence) {
+void observe_filter(const Door& door, const Policy& policy, const ExpectedFilter& expected, Evidence& evidence) {
   const auto observe = [&]() -> Result<void> {
-    const auto compiled = TRY(compile_seccomp(policy.seccomp));
-    const auto attached = TRY(proven_filter(door, policy, compiled, evidence));
-    const auto summary = TRY(summarize_filter(attached));
-    set_filter_facts(summary, TRY(filter_difference(attached, compiled, policy.seccomp)), evidence);
+    const auto attached = TRY(proven_filter(door, policy, expected, evidence));
+    // crun compiles with the same library and gets the same bytes; runc puts a stub in front.
+    const bool same = attached == expected.program;
+    const auto summary = same ? expected.summary : TRY(summarize_filter(attached));
+    const auto difference = same ? std::string() : TRY(filter_difference(attached, expected.program, policy.seccomp));
+    set_filter_facts(summary, difference, evidence);
     return {};
   };
   if (const auto observed = observe(); !observed)
@@ -86,6 +87,13 @@ void observe_filter(const Door& door, const Policy& policy, Evidence& evidence) 
 }
 
 }  // namespace
+
+Result<ExpectedFilter> expect_filter(const Policy& policy) {
+  ExpectedFilter expected;
+  expected.program = TRY(compile_seccomp(policy.seccomp));
+  expected.summary = TRY(summarize_filter(expected.program));
+  return expected;
+}
 
 Result<std::optional<Door>> wait_at_door(const SeccompNotify& notify, std::uint64_t deadline_us) {
   const auto exec = TRY(next_exec(notify, deadline_us));
@@ -102,7 +110,7 @@ Result<std::optional<Door>> wait_at_door(const SeccompNotify& notify, std::uint6
 
 Result<void> observe_at_door(Door& door, const SeccompNotify& notify, const Policy& policy, const Made& made,
                              RunCgroup& cgroup, Evidence& evidence, std::uint64_t deadline_us) {
-  observe_filter(door, policy, evidence);
+  observe_filter(door, policy, made.filter, evidence);
   TRY_VOID(keep_held(door, notify, deadline_us));
   TRY_VOID(cgroup.open_leaf(TRY(door.init.read("cgroup")), door.init.name("cgroup"), evidence));
   cgroup.observe_limits(evidence, "");

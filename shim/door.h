@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "oci/bpf_eval.h"
 #include "oci/evidence.h"
 #include "oci/policy.h"
 #include "shim/host_cgroup.h"
@@ -21,11 +22,19 @@ struct Door {
   Notification held;  // the exec that waits for an answer
 };
 
+// The policy's filter as libseccomp compiles it, and what it does. Worked out while the delegate starts.
+struct ExpectedFilter {
+  BpfProgram program;
+  FilterSummary summary;
+};
+Result<ExpectedFilter> expect_filter(const Policy& policy);
+
 // What benchsand made for this run, to compare with what the process has.
 struct Made {
   StandardStreams streams;
   std::string rootfs_identity;
   std::string output_identity;
+  ExpectedFilter filter;
 };
 
 // Waits for the first exec. Earlier notifications of the delegate's own (exit_group of a failed init) are let through.

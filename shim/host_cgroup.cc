@@ -197,7 +197,7 @@ Result<RunCgroup> RunCgroup::create(const CgroupHost& host, const std::string& i
     auto outer = make_outer(hierarchy, id);
     if (!outer)
       return fault(
-          outer.error().message + " below " + hierarchy.mount +
+          "make a cgroup below " + hierarchy.mount + ": " + outer.error().message +
           "; benchsand needs a writable cgroup file system (in a container: --privileged, or run it on the host)");
     if (hierarchy.unified && host.layout() == CgroupLayout::v2) TRY_VOID(hand_down_controllers(hierarchy, *outer));
     cgroup.places_.push_back({&hierarchy, std::move(*outer), Fd()});

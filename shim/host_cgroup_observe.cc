@@ -37,12 +37,28 @@ bool RunCgroup::has_swap_file() const {
   return found && *found;
 }
 
+namespace {
+
+// Where the process stands in one hierarchy. Hierarchies that are not mounted here hold none of our limits.
+std::string path_in(const Hierarchy& hierarchy, const std::vector<CgroupMembership>& memberships) {
+  for (const auto& membership : memberships) {
+    if (hierarchy.unified && membership.hierarchy == 0) return membership.path;
+    for (const auto& controller : membership.controllers)
+      if (!hierarchy.unified && hierarchy.controllers.contains(controller)) return membership.path;
+  }
+  return "not in " + hierarchy.mount;
+}
+
+}  // namespace
+
 Result<void> RunCgroup::open_leaf(const std::string& text, const std::string& source, Evidence& evidence) {
   evidence.set("evidence.cgroup_made", leaf_path(), "mkdir");
-  std::string paths;  // the distinct ones; one when all is as asked
-  for (const auto& membership : TRY(parse_cgroup_membership(text, source)))
-    if (paths.find(membership.path) == std::string::npos) paths += (paths.empty() ? "" : " ") + membership.path;
-  evidence.set("evidence.cgroup_path", paths, source);
+  const auto memberships = TRY(parse_cgroup_membership(text, source));
+  std::set<std::string> paths;  // one, when all is as asked
+  for (const auto& candidate : places_) paths.insert(path_in(*candidate.hierarchy, memberships));
+  std::string seen;
+  for (const auto& path : paths) seen += (seen.empty() ? "" : " ") + path;
+  evidence.set("evidence.cgroup_path", seen, source);
   for (auto& candidate : places_) candidate.leaf = TRY(sys::open_directory(candidate.outer.get(), kCgroupLeaf));
   cpu_stat_ = TRY(sys::openat(unified().leaf.get(), "cpu.stat", O_RDONLY));
   return {};

@@ -90,9 +90,9 @@ Result<void> Run::prepare(const std::string& results_directory) {
   out_ = TRY(OutputStream::create(TRY(results_->create_stream("stdout")), "stdout", policy_.limits.stdout_bytes));
   err_ = TRY(OutputStream::create(TRY(results_->create_stream("stderr")), "stderr", policy_.limits.stderr_bytes));
   listener_ = TRY(SeccompListener::create(remains_.folder->path("listener")));
-  made_ = {{TRY(identity_of_fd(stdin_)), TRY(out_->identity()), TRY(err_->identity())},
-           rootfs_->identity,
-           TRY(output_->identity())};
+  made_.streams = {TRY(identity_of_fd(stdin_)), TRY(out_->identity()), TRY(err_->identity())};
+  made_.rootfs_identity = rootfs_->identity;
+  made_.output_identity = TRY(output_->identity());
   return {};
 }
 
@@ -100,6 +100,7 @@ Result<void> Run::prepare(const std::string& results_directory) {
 Result<void> Run::story() {
   TRY_VOID(write_bundle());
   TRY_VOID(start_delegate());
+  made_.filter = TRY(expect_filter(policy_));
   TRY_VOID(wait_for_listener());
   if (!TRY(candidate_may_start())) return {};
   TRY_VOID(watch());

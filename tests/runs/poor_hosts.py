@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Hosts that cannot do it: each lacks one thing, in a mount namespace or process of its own. benchsand must say what is missing
+in one message, end with status 3, and leave nothing.
+
+usage: poor_hosts.py --program BENCHSAND
+"""
+
+import argparse
+import ctypes
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+
+CGROUPS = Path("/sys/fs/cgroup")
+HYBRID = (CGROUPS / "unified").is_dir()
+
+
+def refuse_seccomp():
+    """A filter as a container engine would attach it: seccomp(2) fails with EPERM."""
+    def instruction(code, jt, jf, k):
+        return struct.pack("HBBI", code, jt, jf, k)
+    seccomp_call = 317
+    program = b"".join([instruction(0x20, 0, 0, 0), instruction(0x15, 0, 1, seccomp_call),
+                        instruction(0x06, 0, 0, 0x00050001), instruction(0x06, 0, 0, 0x7FFF0000)])
+    buffer = ctypes.create_string_buffer(program)
+    fprog = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
+    if ctypes.CDLL(None, use_errno=True).prctl(22, 2, fprog, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl PR_SET_SECCOMP")
+
+
+def in_mount_namespace(change):
+    return lambda words: subprocess.run(["unshare", "-m", "sh", "-c", f'{change} && exec "$@"', "sh", *words],
+                                        capture_output=True, text=True, timeout=60)
+
+
+def as_nobody(words):
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, user=65534, group=65534, extra_groups=[])
+
+
+def under_a_filter(words):
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, preexec_fn=refuse_seccomp)
+
+
+def poor_hosts():
+    """name, how to start a command there, what stderr must say."""
+    yield "not root", as_nobody, "benchsand must be root"
+    yield "no seccomp notify", under_a_filter, "must not itself run under a seccomp filter"
+    yield "read-only cgroups", in_mount_namespace(
+        "for m in $(awk '$3 ~ /^cgroup/ {print $2}' /proc/mounts); do mount -o remount,bind,ro $m; done"), "needs a writable cgroup file system"
+    yield "no cgroup2", in_mount_namespace(f"umount -l {CGROUPS / 'unified' if HYBRID else CGROUPS}"), "find a cgroup2 hierarchy"
+    if HYBRID:
+        yield "no memory controller", in_mount_namespace(f"umount {CGROUPS}/memory"), "this host has no memory"
+        yield "no pids controller", in_mount_namespace(f"umount {CGROUPS}/pids"), "this host has no pids"
+        yield "neither memory nor cpu", in_mount_namespace(f"umount {CGROUPS}/memory {CGROUPS}/cpu"), "this host has no memory, cpu"
+    yield "no delegate", in_mount_namespace("for d in /usr/bin /usr/sbin /usr/local/bin /usr/local/sbin; do "
+                                            "[ ! -e $d/crun ] || mount --bind /dev/null $d/crun; done"), "/crun: not a regular file"
+
+
+def traces():
+    runs = [entry.name for entry in Path("/run/benchsand").glob("*") if re.fullmatch("r[0-9a-f]{24}", entry.name)]
+    return set(runs) | {str(path) for path in CGROUPS.glob("**/benchsand/*/")}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program", required=True)
+    program = str(Path(parser.parse_args().program).resolve())
+    if os.geteuid() != 0:
+        print("skipped: needs root")
+        return 77
+    failed = 0
+    with tempfile.TemporaryDirectory() as work:
+        os.chmod(work, 0o755)
+        task = Path(work) / "task.yaml"
+        rootfs = Path(os.environ.get("BENCHSAND_CACHE", "/var/cache/benchsand")) / "tiny-rootfs"
+        task.write_text(f"benchsand: 1\nname: poor\nrootfs: {rootfs}\ncommand: [\"true\"]\n")
+        words = [program, "run", str(task), "--out", work + "/out"]
+        before = traces()
+        control = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        if os.environ.get("BENCHSAND_TEST_PROFILE") is None and control.returncode != 0:
+            print(f"FAIL this host itself cannot run the task: {control.stdout} {control.stderr}")
+            return 1
+        results = set(os.listdir(work + "/out")) if os.path.exists(work + "/out") else set()
+        for name, start, expected in poor_hosts():
+            done = start(words)
+            left = traces() - before
+            new = (set(os.listdir(work + "/out")) if os.path.exists(work + "/out") else set()) - results
+            problems = []
+            if done.returncode != 3:
+                problems.append(f"status {done.returncode}, expected 3")
+            if expected not in done.stderr or done.stdout:
+                problems.append(f"no word of {expected!r} in {done.stderr!r}, or on stdout: {done.stdout!r}")
+            if left or new:
+                problems.append(f"left behind: {left | new}")
+            print(f"{'FAIL' if problems else 'ok  '} {name}: {'; '.join(problems) or done.stderr.strip()}")
+            failed += bool(problems)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
