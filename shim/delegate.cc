@@ -104,8 +104,9 @@ void reset_signals(const Child& child) {
     must(
         child, "move_mount the output",
         ::syscall(SYS_move_mount, child.output_mount, "", AT_FDCWD, child.output_target, MOVE_MOUNT_F_EMPTY_PATH) == 0);
-  const pid_t delegate = ::fork();
-  must(child, "fork the delegate", delegate >= 0);
+  // vfork: the child executes at once, and copying page tables for that costs as much as a namespace.
+  const pid_t delegate = ::vfork();
+  must(child, "vfork the delegate", delegate >= 0);
   if (delegate == 0) run_delegate(child);
   keep(child, delegate);
 }
@@ -171,13 +172,17 @@ Result<Delegate> Delegate::start(const DelegateBinary& binary, DelegateStart sta
   delegate.keeper_ = TRY(clone_keeper(child, go.write));
   report.write.reset();
   TRY_VOID(sys::write_all(go.write, "g", "the delegate's start pipe"));
-  TRY_VOID(read_report(report.read));
+  delegate.report_ = std::move(report.read);
   return delegate;
+}
+
+Result<void> Delegate::executed() {
+  return read_report(std::exchange(report_, Fd()));
 }
 
 // On an error path nobody is left to look at a failure; the kernel kills the keeper with benchsand at the latest.
 Delegate::~Delegate() {
-  if (keeper_) static_cast<void>(end());
+  if (keeper_ && kill()) static_cast<void>(wait_end());
 }
 
 Result<std::optional<int>> Delegate::wait(std::uint64_t deadline_us) const {
@@ -188,9 +193,12 @@ Result<std::optional<int>> Delegate::wait(std::uint64_t deadline_us) const {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-Result<void> Delegate::end() {
+Result<void> Delegate::kill() const {
+  return sys::pidfd_send_signal(keeper_, SIGKILL);
+}
+
+Result<void> Delegate::wait_end() {
   const Fd keeper = std::move(keeper_);
-  TRY_VOID(sys::pidfd_send_signal(keeper, SIGKILL));
   if (!TRY(sys::wait_child(keeper, sys::monotonic_us() + kEndWithinUs)))
     return fault("wait for the processes of the run: still there 10 s after SIGKILL");
   return {};

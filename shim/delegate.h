@@ -41,15 +41,19 @@ class Delegate {
   Delegate& operator=(Delegate&&) = default;
   ~Delegate();
 
+  // Waits until it executes; an error says which step before that failed. start() does not wait, so that work can be done meanwhile.
+  Result<void> executed();
   const Fd& exit_pipe() const { return exit_pipe_; }  // readable once the delegate has ended
   // Its exit code, or 128 + signal; nullopt when it still runs at the deadline.
   Result<std::optional<int>> wait(std::uint64_t deadline_us) const;
-  // Kills the keeper. When this succeeds, no process of its pid namespace is left: the kernel waits for them all.
-  Result<void> end();
+  // Kills the keeper. When wait_end() succeeds, no process of its pid namespace is left: the kernel waits for them all.
+  Result<void> kill() const;
+  Result<void> wait_end();
 
  private:
   Delegate() = default;
   Fd keeper_;  // pidfd
+  Fd report_;
   Fd exit_pipe_;
 };
 

@@ -56,7 +56,8 @@ Result<std::string> version_of(const DelegateBinary& binary) {
   start.standard_input = TRY(sys::sealed_memory("empty", ""));
   start.standard_output = std::move(out.write);
   start.standard_error = TRY(sys::openat(sys::kHere, "/dev/null", O_WRONLY));
-  const auto process = TRY(Delegate::start(binary, std::move(start)));
+  auto process = TRY(Delegate::start(binary, std::move(start)));
+  TRY_VOID(process.executed());
   const auto status = TRY(process.wait(sys::monotonic_us() + kVersionWithinUs));
   if (!status || *status != 0) return fault("run " + binary.path + " --version: it did not succeed in time");
   std::array<char, 4096> buffer{};

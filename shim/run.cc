@@ -101,6 +101,7 @@ Result<void> Run::story() {
   TRY_VOID(write_bundle());
   TRY_VOID(start_delegate());
   made_.filter = TRY(expect_filter(policy_));
+  TRY_VOID(remains_.delegate->executed());
   TRY_VOID(wait_for_listener());
   if (!TRY(candidate_may_start())) return {};
   TRY_VOID(watch());

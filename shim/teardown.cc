@@ -10,15 +10,23 @@ namespace benchsand {
 
 namespace {
 
-void end_processes(RunRemains& remains, Evidence& evidence) {
+Result<std::string> gone_or_error(const Result<void>& removed) {
+  if (removed) return std::string("gone");
+  return std::unexpected(removed.error());
+}
+
+// The cgroup and the keeper are two ways to the same processes; what one misses, the other has.
+void kill_processes(RunRemains& remains) {
   if (remains.cgroup)
     if (const auto killed = remains.cgroup->kill(); !killed) remains.fault = killed.error().message;
+  if (remains.delegate)
+    if (const auto killed = remains.delegate->kill(); !killed) remains.fault = killed.error().message;
+}
+
+void wait_for_processes(RunRemains& remains, Evidence& evidence) {
   if (!remains.delegate) return;
-  const auto ended = remains.delegate->end();
-  if (ended)
-    evidence.set("teardown.pid_namespace", std::string("gone"), "wait for its first process");
-  else
-    evidence.missing("teardown.pid_namespace", ended.error().message, "wait for its first process");
+  const auto ended = remains.delegate->wait_end();
+  evidence.take("teardown.pid_namespace", gone_or_error(ended), "wait for its first process");
   remains.delegate.reset();
 }
 
@@ -32,15 +40,12 @@ Result<std::string> mounts_below(const std::string& path) {
   return found.empty() ? "gone" : found;
 }
 
-Result<std::string> gone_or_error(const Result<void>& removed) {
-  if (removed) return std::string("gone");
-  return std::unexpected(removed.error());
-}
-
 Result<std::string> cgroups_gone(const CgroupHost& host, const std::string& id) {
   TRY_VOID(remove_run_cgroups(host, id));
-  const auto left = TRY(host.run_ids());
-  return std::find(left.begin(), left.end(), id) == left.end() ? "gone" : "still there";
+  for (const auto& hierarchy : host.hierarchies())
+    if (TRY(sys::exists(hierarchy.root.get(), std::string(kCgroupPrefix) + "/" + id)))
+      return "still in " + hierarchy.mount;
+  return std::string("gone");
 }
 
 Result<void> remove_results(const std::string& partial, const std::string& id) {
@@ -53,10 +58,11 @@ Result<void> remove_results(const std::string& partial, const std::string& id) {
 }  // namespace
 
 void tear_down(const Host& host, const std::string& delegate, RunRemains& remains, Evidence& evidence) {
-  end_processes(remains, evidence);
-  if (!remains.folder) return;
+  kill_processes(remains);
+  if (!remains.folder) return wait_for_processes(remains, evidence);
   const std::string id = remains.folder->id(), path = remains.folder->path();
   evidence.take("teardown.cgroup", cgroups_gone(host.cgroup, id), "every cgroup hierarchy");
+  wait_for_processes(remains, evidence);
   const auto state = sys::remove_tree(sys::kHere, delegate_state(delegate) + "/" + id);
   if (!state) remains.fault = state.error().message;
   evidence.take("teardown.mounts", mounts_below(path), "/proc/self/mountinfo");
