@@ -6,6 +6,7 @@ As root, after tests/setup/build.sh and rootfs.sh tiny. Numbers are printed besi
 """
 
 import argparse
+import glob
 import json
 import os
 import shutil
@@ -133,7 +134,8 @@ def call_costs(bench, engine, repeats):
 
     return {"refused_call_ns": median(inside, "refused_ns"), "native_call_ns": median(outside, "refused_ns"),
             "allowed_call_ns": median(inside, "allowed_ns"), "allowed_call_native_ns": median(outside, "allowed_ns"),
-            "speed_inside": round(median(outside, "work_ms") / median(inside, "work_ms"), 3)}
+            # Somebody else's load only ever makes work slower, so the fastest of each tell the difference best.
+            "speed_inside": round(min(run["work_ms"] for run in outside) / min(run["work_ms"] for run in inside), 3)}
 
 
 def measure(bench, runs):
@@ -177,6 +179,9 @@ def main():
         result = measure(bench, given.runs)
     finally:
         shutil.rmtree(bench.work)
+        # The plain delegates remove their own cgroup but not the one above it that the bundle names.
+        for left in glob.glob("/sys/fs/cgroup/**/benchsand/bundle", recursive=True):
+            os.rmdir(left)
     if given.json:
         print(json.dumps(result, indent=2))
     else:
