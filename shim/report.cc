@@ -38,6 +38,11 @@ std::string amount(const std::string& number, Unit unit) {
   return format_quantity(std::stoull(number), unit);
 }
 
+// The four ids of a process are equal wherever the wall held.
+std::string first_word(const std::string& text) {
+  return text.substr(0, text.find(' '));
+}
+
 std::string milliseconds(const std::string& us) {
   if (us == "?" || us.find_first_not_of("0123456789") != std::string::npos) return us;
   return std::to_string(std::stoull(us) / 1000) + " ms";
@@ -58,7 +63,11 @@ std::string summary(const json& e, const std::string& wall, const json& policy) 
          return "own namespace, links " + door("network", "links") + ", routes " + door("network", "routes") + ", " +
                 spent("network", "egress_bytes") + " bytes out";
        }},
-      {"mounts", [&] { return "differences from what was granted: " + door("mounts", "differences"); }},
+      {"mounts",
+       [&] {
+         return door("mounts", "differences") == "none" ? std::string("exactly what was granted")
+                                                        : door("mounts", "differences");
+       }},
       {"rootfs", [&] { return "read-only; writable mounts: " + door("rootfs", "writable_mounts"); }},
       {"output",
        [&] {
@@ -86,8 +95,8 @@ std::string summary(const json& e, const std::string& wall, const json& policy) 
        }},
       {"privileges",
        [&] {
-         return "uid " + door("privileges", "uid") + ", capabilities " + door("privileges", "capabilities") +
-                ", descriptors " + door("privileges", "descriptors");
+         return "uid " + first_word(door("privileges", "uid")) + ", capabilities " +
+                door("privileges", "capabilities") + ", descriptors " + door("privileges", "descriptors");
        }},
       {"syscalls",
        [&] {
