@@ -66,7 +66,7 @@ void memory(const Policy& policy, const HostFacts& host, WallBuilder wall) {
 }
 
 void processes(const Policy& policy, const HostFacts&, WallBuilder wall) {
-  wall.at_the_door().equals("limit", policy.limits.processes);
+  wall.at_the_door().equals("limit", policy.limits.processes).equals("at_door", std::uint64_t{1});
   wall.at_the_end().equals("limit.end", policy.limits.processes);
   wall.spent().at_most_where_counted("peak", policy.limits.processes).counted("refused");
 }

@@ -114,6 +114,7 @@ Result<void> observe_at_door(Door& door, const SeccompNotify& notify, const Poli
   TRY_VOID(keep_held(door, notify, deadline_us));
   TRY_VOID(cgroup.open_leaf(TRY(door.init.read("cgroup")), door.init.name("cgroup"), evidence));
   cgroup.observe_limits(evidence, "");
+  cgroup.observe_alone(evidence);
   observe_privileges(door.init, evidence);
   observe_descriptors(door.init, made.streams, evidence);
   observe_namespaces(door.init, evidence);

@@ -66,6 +66,7 @@ class RunCgroup {
 
   // Limits as the kernel holds them; `suffix` is "" at the door and ".end" after the end.
   void observe_limits(Evidence& evidence, const std::string& suffix) const;
+  void observe_alone(Evidence& evidence) const;  // at the door: init, and nobody else
   void observe_spent(Evidence& evidence) const;
   void observe_empty(Evidence& evidence) const;
 

@@ -148,6 +148,10 @@ void RunCgroup::observe_v1_limits(Evidence& evidence, const std::string& suffix)
   evidence.take("cpu-time.cpus_milli", observe(), source);
 }
 
+void RunCgroup::observe_alone(Evidence& evidence) const {
+  evidence.take("processes.at_door", processes(), name(unified(), "cgroup.procs"));
+}
+
 void RunCgroup::observe_limits(Evidence& evidence, const std::string& suffix) const {
   if (layout_ == CgroupLayout::v2)
     observe_v2_limits(evidence, suffix);
@@ -156,11 +160,13 @@ void RunCgroup::observe_limits(Evidence& evidence, const std::string& suffix) co
   take_limit(evidence, "processes.limit" + suffix, "pids", "pids.max");
   const auto usage = cpu_usage_us();
   evidence.take("cpu-time.usage_us" + suffix, usage, name(unified(), "cpu.stat") + " usage_usec");
-  const auto identity = sys::fstat(unified().leaf, name(unified(), ""));
+  // By name below the outer cgroup that we made, not through the descriptor: another cgroup under the same name must show.
+  const auto identity = sys::fstatat(unified().outer.get(), kCgroupLeaf, AT_SYMLINK_NOFOLLOW);
+  const std::string source = name(unified(), "") + " st_ino";
   if (identity)
-    evidence.set("evidence.cgroup_id" + suffix, static_cast<std::uint64_t>(identity->st_ino), name(unified(), ""));
+    evidence.set("evidence.cgroup_id" + suffix, static_cast<std::uint64_t>(identity->st_ino), source);
   else
-    evidence.missing("evidence.cgroup_id" + suffix, identity.error().message, name(unified(), ""));
+    evidence.missing("evidence.cgroup_id" + suffix, identity.error().message, source);
 }
 
 void RunCgroup::observe_spent(Evidence& evidence) const {
