@@ -11,7 +11,7 @@
 
 namespace benchsand {
 
-Result<ResultFolder> ResultFolder::create(const std::string& directory, const std::string& id) {
+Result<ResultFolder> ResultFolder::plan(const std::string& directory, const std::string& id) {
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
   if (failed) return fault("create the result directory " + directory + ": " + failed.message());
@@ -20,10 +20,13 @@ Result<ResultFolder> ResultFolder::create(const std::string& directory, const st
   folder.base_ = std::filesystem::canonical(directory, failed).string();
   if (failed) return fault("find the result directory " + directory + ": " + failed.message());
   folder.base_dir_ = TRY(sys::open_directory(sys::kHere, folder.base_));
-  TRY_VOID(sys::mkdirat(folder.base_dir_.get(), partial_name(id), 0755));
-  folder.dir_ = TRY(sys::open_directory(folder.base_dir_.get(), partial_name(id)));
-  TRY_VOID(sys::mkdirat(folder.dir_.get(), "output", 0755));
   return folder;
+}
+
+Result<void> ResultFolder::make() {
+  TRY_VOID(sys::mkdirat(base_dir_.get(), partial_name(id_), 0755));
+  dir_ = TRY(sys::open_directory(base_dir_.get(), partial_name(id_)));
+  return sys::mkdirat(dir_.get(), "output", 0755);
 }
 
 Result<Fd> ResultFolder::create_stream(const std::string& name) const {

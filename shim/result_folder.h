@@ -11,7 +11,9 @@ namespace benchsand {
 
 class ResultFolder {
  public:
-  static Result<ResultFolder> create(const std::string& directory, const std::string& id);
+  // Makes DIR and knows the names in it; make() then makes the folder itself, once its name has been noted for gc.
+  static Result<ResultFolder> plan(const std::string& directory, const std::string& id);
+  Result<void> make();
   std::string partial_path() const { return base_ + "/" + partial_name(id_); }
   std::string path() const { return base_ + "/" + id_; }
   Result<Fd> create_stream(const std::string& name) const;  // stdout, stderr

@@ -82,9 +82,10 @@ Result<void> Run::prepare(const std::string& results_directory) {
   facts_.id = remains_.folder->id();
   facts_.created = sys::utc_now();
   facts_.delegate = host_.delegate.facts;
-  results_ = TRY(ResultFolder::create(results_directory, facts_.id));
+  results_ = TRY(ResultFolder::plan(results_directory, facts_.id));
   remains_.partial_results = results_->partial_path();
   TRY_VOID(remains_.folder->note_results(remains_.partial_results));
+  TRY_VOID(results_->make());
   remains_.cgroup = TRY(RunCgroup::create(host_.cgroup, facts_.id));
   output_ = TRY(OutputFs::create(policy_));
   out_ = TRY(OutputStream::create(TRY(results_->create_stream("stdout")), "stdout", policy_.limits.stdout_bytes));
@@ -240,6 +241,7 @@ Result<RunReport> Run::report() {
   facts_.stderr_stream = err_->facts();
   report.record = make_record(policy_, host_.facts, facts_, rules_, evidence_, end_, report.verdict);
   TRY_VOID(results_->finish(report.record, facts_));
+  TRY_VOID(remains_.folder->forget_results());
   report.results = results_->path();
   return report;
 }

@@ -4,6 +4,7 @@
 #include <sys/file.h>
 
 #include <cerrno>
+#include <set>
 
 #include "shim/host_cgroup.h"
 
@@ -12,8 +13,13 @@ namespace benchsand {
 namespace {
 
 constexpr const char* kGate = "/run/benchsand/.gate";
+constexpr const char* kGc = "/run/benchsand/.gc";
 constexpr const char* kLock = "lock";
-constexpr const char* kResults = "results";
+constexpr const char* kNote = "results-";
+
+std::string note_path(const std::string& id) {
+  return std::string(kRunBase) + "/" + kNote + id;
+}
 
 Result<void> make_private_directory(const std::string& path) {
   const auto made = sys::mkdirat(sys::kHere, path, 0700);
@@ -25,11 +31,15 @@ Result<void> make_private_directory(const std::string& path) {
   return {};
 }
 
+Result<Fd> locked(const char* path, bool alone) {
+  Fd lock = TRY(sys::openat(sys::kHere, path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+  TRY_VOID(sys::flock(lock, path, alone));
+  return lock;
+}
+
 // Creating a folder and locking it are two steps; gc must not look in between. Creators share this lock, gc has it alone.
 Result<Fd> pass_gate(bool alone) {
-  Fd gate = TRY(sys::openat(sys::kHere, kGate, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
-  TRY_VOID(sys::flock(gate, kGate, alone));
-  return gate;
+  return locked(kGate, alone);
 }
 
 }  // namespace
@@ -63,8 +73,28 @@ std::string RunFolder::path(const std::string& name) const {
   return std::string(kRunBase) + "/" + id_ + (name.empty() ? "" : "/" + name);
 }
 
-Result<void> RunFolder::note_results(const std::string& partial) const {
-  return sys::create_file(dir_.get(), kResults, partial, 0600);
+Result<void> RunFolder::note_results(const std::string& partial) {
+  const std::string path = note_path(id_);
+  note_ = TRY(sys::openat(sys::kHere, path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+  if (!TRY(sys::try_flock(note_, path))) return fault("lock " + path + ": somebody else has it");
+  return sys::write_all(note_, partial, path);
+}
+
+Result<void> RunFolder::forget_results() {
+  TRY_VOID(remove_note(id_));
+  note_.reset();
+  return {};
+}
+
+Result<Fd> lock_gc() {
+  TRY_VOID(make_base_folders());
+  return locked(kGc, true);
+}
+
+Result<void> remove_note(const std::string& id) {
+  const auto removed = sys::unlinkat(sys::kHere, note_path(id), 0);
+  if (!removed && removed.error().error_number != ENOENT) return removed;
+  return {};
 }
 
 Result<void> RunFolder::remove() const {
@@ -72,32 +102,38 @@ Result<void> RunFolder::remove() const {
 }
 
 Result<std::vector<std::string>> all_runs() {
-  std::vector<std::string> ids;
-  if (!TRY(sys::exists(sys::kHere, kRunBase))) return ids;
-  for (const auto& name : TRY(sys::list_directory(sys::kHere, kRunBase)))
-    if (is_run_id(name)) ids.push_back(name);
-  return ids;
+  std::set<std::string> ids;
+  if (!TRY(sys::exists(sys::kHere, kRunBase))) return std::vector<std::string>();
+  for (const auto& name : TRY(sys::list_directory(sys::kHere, kRunBase))) {
+    if (is_run_id(name)) ids.insert(name);
+    if (name.starts_with(kNote) && is_run_id(name.substr(std::string(kNote).size())))
+      ids.insert(name.substr(std::string(kNote).size()));
+  }
+  return std::vector<std::string>(ids.begin(), ids.end());
 }
+
+namespace {
+
+// False: somebody alive holds it. A file that is not there is held by nobody.
+Result<bool> take_lock(const std::string& path, Fd& into) {
+  auto lock = sys::openat(sys::kHere, path, O_RDWR | O_NOFOLLOW);
+  if (!lock && lock.error().error_number == ENOENT) return true;
+  if (!lock) return std::unexpected(lock.error());
+  into = std::move(*lock);
+  return sys::try_flock(into, path);
+}
+
+}  // namespace
 
 Result<std::vector<DeadRun>> dead_runs() {
   std::vector<DeadRun> dead;
   if (!TRY(sys::exists(sys::kHere, kRunBase))) return dead;
   const Fd gate = TRY(pass_gate(true));
   for (const auto& id : TRY(all_runs())) {
-    const std::string path = std::string(kRunBase) + "/" + id;
-    DeadRun run{id, "", Fd()};
-    auto lock = sys::openat(sys::kHere, path + "/" + kLock, O_RDWR | O_NOFOLLOW);
-    if (lock) {
-      if (!TRY(sys::try_flock(*lock, path))) continue;  // alive
-      run.lock = std::move(*lock);
-    } else if (lock.error().error_number != ENOENT) {
-      return std::unexpected(lock.error());
-    }
-    const auto noted = sys::read_file(sys::kHere, path + "/" + kResults);
-    if (noted)
-      run.partial_results = *noted;
-    else if (noted.error().error_number != ENOENT)
-      return std::unexpected(noted.error());
+    DeadRun run{id, "", Fd(), Fd()};
+    if (!TRY(take_lock(std::string(kRunBase) + "/" + id + "/" + kLock, run.folder_lock))) continue;
+    if (!TRY(take_lock(note_path(id), run.note_lock))) continue;
+    if (run.note_lock) run.partial_results = TRY(sys::reread(run.note_lock, note_path(id)));
     dead.push_back(std::move(run));
   }
   return dead;

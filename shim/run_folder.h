@@ -22,24 +22,29 @@ class RunFolder {
   const std::string& id() const { return id_; }
   std::string path(const std::string& name = "") const;
   const Fd& dir() const { return dir_; }
-  // Where the unfinished results are, so that gc finds them.
-  Result<void> note_results(const std::string& partial) const;
+  // Where the unfinished results will be, so that gc finds them. The note outlives the folder: that the folder is gone is
+  // part of the record, and the record is what finishes the results.
+  Result<void> note_results(const std::string& partial);
+  Result<void> forget_results();
   Result<void> remove() const;
 
  private:
   std::string id_;
-  Fd dir_, lock_;
+  Fd dir_, lock_, note_;
 };
 
 Result<void> make_base_folders();
 
-// Ids of folders whose owner is dead, each with its lock taken.
+// Runs of which a folder or a note is left, and nobody holds a lock on either; the locks are held until cleared.
 struct DeadRun {
   std::string id;
   std::string partial_results;  // empty: none noted
-  Fd lock;
+  Fd folder_lock, note_lock;
 };
 Result<std::vector<DeadRun>> dead_runs();
-Result<std::vector<std::string>> all_runs();
+// One gc at a time: two would find the same dead runs.
+Result<Fd> lock_gc();
+Result<void> remove_note(const std::string& id);
+Result<std::vector<std::string>> all_runs();  // that have a folder or a note
 
 }  // namespace benchsand

@@ -172,16 +172,23 @@ Result<std::vector<std::string>> list_directory(int dir, const std::string& path
 
 namespace {
 
+// Somebody else may be removing the same: what is gone is gone.
+Result<void> gone_is_fine(Result<void> removed) {
+  if (!removed && removed.error().error_number == ENOENT) return {};
+  return removed;
+}
+
 Result<void> remove_tree_on(int dir, const std::string& path, std::optional<dev_t> device) {
   if (::unlinkat(dir, path.c_str(), 0) == 0 || errno == ENOENT) return {};
   if (errno != EISDIR && errno != EPERM) return sys_error("unlink", path, errno);
-  if (::unlinkat(dir, path.c_str(), AT_REMOVEDIR) == 0) return {};
+  if (::unlinkat(dir, path.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
   if (errno != ENOTEMPTY && errno != EEXIST) return sys_error("rmdir", path, errno);
-  const Fd inside = TRY(open_directory(dir, path));
-  const dev_t here = TRY(fstat(inside, path)).st_dev;
+  const auto inside = open_directory(dir, path);
+  if (!inside) return gone_is_fine(std::unexpected(inside.error()));
+  const dev_t here = TRY(fstat(*inside, path)).st_dev;
   if (device && here != *device) return fault("remove " + path + ": another file system is mounted there");
-  for (const auto& name : TRY(list_directory(inside.get(), "."))) TRY_VOID(remove_tree_on(inside.get(), name, here));
-  return unlinkat(dir, path, AT_REMOVEDIR);
+  for (const auto& name : TRY(list_directory(inside->get(), "."))) TRY_VOID(remove_tree_on(inside->get(), name, here));
+  return gone_is_fine(unlinkat(dir, path, AT_REMOVEDIR));
 }
 
 }  // namespace

@@ -73,6 +73,7 @@ void discard_results(RunRemains& remains) {
   if (remains.partial_results.empty() || !remains.folder) return;
   if (const auto removed = remove_results(remains.partial_results, remains.folder->id()); !removed)
     remains.fault = removed.error().message;
+  if (const auto forgotten = remains.folder->forget_results(); !forgotten) remains.fault = forgotten.error().message;
 }
 
 namespace {
@@ -84,6 +85,7 @@ Result<void> clear_run(const CgroupHost& host, const std::string& id, const std:
     TRY_VOID(sys::remove_tree(sys::kHere, delegate_state(delegate) + "/" + id));
   if (!partial.empty()) TRY_VOID(remove_results(partial, id));
   TRY_VOID(sys::remove_tree(sys::kHere, std::string(kRunBase) + "/" + id));
+  TRY_VOID(remove_note(id));
   lines.push_back("cleared run " + id + (partial.empty() ? "" : " and its unfinished results " + partial));
   return {};
 }
@@ -92,6 +94,7 @@ Result<void> clear_run(const CgroupHost& host, const std::string& id, const std:
 
 Result<std::vector<std::string>> collect_garbage() {
   const auto host = TRY(CgroupHost::find());
+  const Fd alone = TRY(lock_gc());
   std::vector<std::string> lines;
   for (const auto& run : TRY(dead_runs())) TRY_VOID(clear_run(host, run.id, run.partial_results, lines));
   // A cgroup without a folder: /run was emptied under us. A living run has both, so look at the folders second.

@@ -200,10 +200,10 @@ TEST_CASE("gc clears what a dead owner left and nothing of a living one") {
   REQUIRE(::pipe(ids.data()) == 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    const auto mine = RunFolder::create();
-    const auto partial = ResultFolder::create(results.path(), mine->id());
+    auto mine = RunFolder::create();
+    auto partial = ResultFolder::plan(results.path(), mine->id());
     const bool ok =
-        mine && partial && mine->note_results(partial->partial_path()) && RunCgroup::create(*host, mine->id());
+        mine->note_results(partial->partial_path()) && partial->make() && RunCgroup::create(*host, mine->id());
     if (ok) static_cast<void>(!::write(ids[1], mine->id().data(), mine->id().size()));
     ::kill(::getpid(), SIGKILL);
   }

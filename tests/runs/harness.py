@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
@@ -76,7 +75,7 @@ class Bench:
         self.profiles = self.work / "profiles"
         shutil.copytree(SOURCE / "profiles", self.profiles)
         self.token = self.work.name
-        self.before = {where for _, where in traces()}
+        self.run_ids = set()
         if compiled:
             for profile in self.profiles.glob("*.yaml"):
                 # This kernel cannot hand back an attached filter (no CONFIG_CHECKPOINT_RESTORE).
@@ -85,11 +84,23 @@ class Bench:
                     raise Wrong(f"{profile} has no line `filter_proof: dump` to change")
                 profile.write_text(text.replace("filter_proof: dump", "filter_proof: compiled"))
 
-    def left_behind(self):
-        return left_behind(self.token, self.before)
+    def left_behind(self, more_ids=frozenset()):
+        return left_behind(self.run_ids | more_ids, self.token)
 
     def close(self):
         shutil.rmtree(self.work)
+
+    def folder(self, name):
+        """A folder beside the usual one, for a second task; its inputs are the same."""
+        folder = self.work / name
+        if not folder.exists():
+            folder.mkdir()
+            (folder / "task").symlink_to(self.work / "task")
+        return folder
+
+    def living(self):
+        """Processes of this bench's candidates, whoever their parent is now."""
+        return living(self.token)
 
     def seconds(self, number):
         return f"{number * self.slow}s"
@@ -112,7 +123,10 @@ class Bench:
     def run_task(self, task, profile="strict", *more):
         arguments = self.arguments(task, profile, *more)
         process = subprocess.run(arguments, capture_output=True, text=True, timeout=60 + 30 * self.slow)
-        return Run(process, self.work / "out")
+        run = Run(process, self.work / "out")
+        if run.record:
+            self.run_ids.add(run.record["id"])
+        return run
 
     def candidate(self, verb, number=0):
         """The program of candidate.c; the token makes its processes known as this bench's."""
@@ -127,10 +141,9 @@ class Bench:
         return self.run_task(task, "python")
 
 
-def alive(run_id):
-    """A run holds the lock in its folder for as long as its benchsand lives."""
+def locked(path):
     try:
-        with open(f"/run/benchsand/{run_id}/lock") as lock:
+        with open(path) as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False
@@ -139,28 +152,32 @@ def alive(run_id):
     return False
 
 
-def traces():
-    """What of runs is to be seen on this machine: (run id or token, where)."""
+def dead_runs():
+    """The runs of this machine, whoever started them, that no living benchsand holds: what `benchsand gc` has to clear."""
+    base = "/run/benchsand"
+    names = set(RUN_ID.findall(" ".join(os.listdir(base)))) if os.path.isdir(base) else set()
+    return {name for name in names if not locked(f"{base}/{name}/lock") and not locked(f"{base}/results-{name}")}
+
+
+def living(token):
+    """The candidates' processes that carry the token, whoever their parent is now."""
+    found = set()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            continue  # it has ended since
+        if command.startswith(b"/task/candidate") and token.encode() in command:
+            found.add(f"process {pid}: {command!r}")
+    return found
+
+
+def left_behind(run_ids, token):
+    """Traces of these runs: folders, cgroups, mounts; and processes that carry the token."""
+    left = living(token)
     for place in ["/run/benchsand", *glob.glob("/sys/fs/cgroup/**/benchsand", recursive=True)]:
         names = os.listdir(place) if os.path.isdir(place) else []
-        yield from ((name, f"{place}/{name}") for name in names if RUN_ID.fullmatch(name))
+        left |= {f"{place}/{name}" for name in names if run_ids.intersection(RUN_ID.findall(name))}
     for line in open("/proc/self/mountinfo"):
-        for name in RUN_ID.findall(line):
-            yield name, f"mount {line.split()[4]}"
-
-
-def left_behind(token, before):
-    """Traces of dead runs, and processes of this bench's candidates. Other runs here may be ending just now: look again."""
-    for _ in range(25):
-        left = {where for name, where in traces() if where not in before and not alive(name)}
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                command = Path(f"/proc/{pid}/cmdline").read_bytes()
-            except OSError:
-                continue
-            if command.startswith(b"/task/candidate") and token.encode() in command:
-                left.add(f"process {pid}: {command!r}")
-        if not left:
-            break
-        time.sleep(0.2)
+        left |= {f"mount {line.split()[4]}" for name in RUN_ID.findall(line) if name in run_ids}
     return left
