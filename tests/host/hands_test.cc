@@ -46,11 +46,15 @@ TEST_CASE("only a run id can be looked up below the cgroup prefix") {
 TEST_CASE("a cgroup is made in every hierarchy, kills what is in it, and goes") {
   const auto host = CgroupHost::find();
   REQUIRE(host);
-  const auto cgroup = RunCgroup::create(*host, kNobodysId);
+  // The folder's lock says that the run is alive, should a gc pass by.
+  const auto folder = RunFolder::create();
+  REQUIRE(folder);
+  const std::string id = folder->id();
+  const auto cgroup = RunCgroup::create(*host, id);
   REQUIRE(cgroup);
-  CHECK(cgroup->leaf_path() == std::string("/benchsand/") + kNobodysId + "/ct");
-  CHECK_FALSE(RunCgroup::create(*host, kNobodysId));  // never somebody else's
-  const std::string outer = std::string("benchsand/") + kNobodysId;
+  CHECK(cgroup->leaf_path() == std::string("/benchsand/") + id + "/ct");
+  CHECK_FALSE(RunCgroup::create(*host, id));  // never somebody else's
+  const std::string outer = std::string("benchsand/") + id;
   const pid_t child = ::fork();
   if (child == 0)
     for (;;) ::pause();
@@ -61,7 +65,8 @@ TEST_CASE("a cgroup is made in every hierarchy, kills what is in it, and goes") 
   int status = 0;
   CHECK(::waitpid(child, &status, 0) == child);
   CHECK(WTERMSIG(status) == SIGKILL);
-  CHECK(remove_run_cgroups(*host, kNobodysId));
+  CHECK(remove_run_cgroups(*host, id));
+  CHECK(folder->remove());
   for (const auto& hierarchy : host->hierarchies()) CHECK_FALSE(*sys::exists(hierarchy.root.get(), outer));
 }
 
