@@ -141,6 +141,13 @@ class Bench:
         return self.run_task(task, "python")
 
 
+def names_in(folder):
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
+
+
 def locked(path):
     try:
         with open(path) as lock:
@@ -155,7 +162,7 @@ def locked(path):
 def dead_runs():
     """The runs of this machine, whoever started them, that no living benchsand holds: what `benchsand gc` has to clear."""
     base = "/run/benchsand"
-    names = set(RUN_ID.findall(" ".join(os.listdir(base)))) if os.path.isdir(base) else set()
+    names = set(RUN_ID.findall(" ".join(names_in(base))))
     return {name for name in names if not locked(f"{base}/{name}/lock") and not locked(f"{base}/results-{name}")}
 
 
@@ -176,8 +183,7 @@ def left_behind(run_ids, token):
     """Traces of these runs: folders, cgroups, mounts; and processes that carry the token."""
     left = living(token)
     for place in ["/run/benchsand", *glob.glob("/sys/fs/cgroup/**/benchsand", recursive=True)]:
-        names = os.listdir(place) if os.path.isdir(place) else []
-        left |= {f"{place}/{name}" for name in names if run_ids.intersection(RUN_ID.findall(name))}
+        left |= {f"{place}/{name}" for name in names_in(place) if run_ids.intersection(RUN_ID.findall(name))}
     for line in open("/proc/self/mountinfo"):
         left |= {f"mount {line.split()[4]}" for name in RUN_ID.findall(line) if name in run_ids}
     return left

@@ -270,6 +270,229 @@ def many_runs_leave_nothing(bench):
     for _ in range(bench.many):
         run = bench.run_task(task).expect(0, "succeeded", "exited")
         shutil.rmtree(run.folder)
+    # A leak is what grows with the runs and stays; what others on this machine hold goes away again.
+    allowed = {"mounts": 20 + bench.many // 20, "cgroups": 100 + bench.many // 4, "shared memory KiB": 20000 + bench.many,
+               "kernel memory KiB": 20000 + 20 * bench.many, "namespaces": 20 + bench.many // 20}
+    for _ in range(30):
+        grown = {what: after - before[what] for what, after in standing().items()}
+        over = {what: growth for what, growth in grown.items() if growth > allowed[what]}
+        if not over:
+            return
+        time.sleep(2)
+    raise Wrong(f"grown over {bench.many} runs: {over}, allowed {allowed}")
+
+
+def main(): await asyncio.sleep(0.01); return "async"
+results.append(asyncio.run(main()))
+print(" ".join(results))
+""").expect(0, "succeeded", "exited", exit_code=0)
+    equal("stdout", run.stdout(), "thread child 7 temporary async\n")
+
+
+@scenario
+def exit_status_is_kept(bench):
+    bench.verb("exit", 7).expect(1, "failed", "exited", exit_code=7, signal=None)
+
+
+@scenario
+def signal_is_kept(bench):
+    bench.verb("crash").expect(1, "failed", "signaled", exit_code=None, signal=11)
+
+
+@scenario
+def wall_time_ends_a_sleeper(bench):
+    run = bench.verb("sleep", 300, limits={"wall_time": bench.seconds(1)}).expect(124, "limit", "wall-time")
+    between("wall time used", run.seen("spent", "wall-time", "used_us"), 1_000_000 * bench.slow, 2_000_000 * bench.slow)
+
+
+@scenario
+def cpu_time_ends_a_spinner(bench):
+    run = bench.verb("spin", limits={"cpu_time": "1s", "wall_time": bench.seconds(20)}).expect(124, "limit", "cpu-time")
+    between("CPU time used", run.seen("spent", "cpu-time", "used_us"), 900_000, 1_500_000)
+
+
+@scenario
+def cpu_time_is_counted_over_children(bench):
+    limits = {"cpu_time": "1s", "wall_time": bench.seconds(20)}
+    run = bench.verb("spin-in-children", limits=limits).expect(124, "limit", "cpu-time")
+    between("CPU time used", run.seen("spent", "cpu-time", "used_us"), 900_000, 1_500_000)
+
+
+def past_memory(bench, verb):
+    # Touching a page costs the guest twenty times as much, so there it is fewer.
+    limit, asked = (256, 300) if bench.slow == 1 else (96, 120)
+    run = bench.verb(verb, asked, limits={"memory": f"{limit}MiB"}).expect(1, "limit", "memory")
+    between("oom_kills", run.seen("spent", "memory", "oom_kills"), 1, 100)
+    return run, limit
+
+
+@scenario
+def memory_kills_init(bench):
+    run, limit = past_memory(bench, "alloc")
+    between("memory peak", run.seen("spent", "memory", "peak"), limit * MIB * 3 // 4, limit * MIB)
+
+
+@scenario
+def memory_kills_a_child_and_init_exits_0(bench):
+    past_memory(bench, "alloc-in-child")
+
+
+@scenario
+def swap_is_pinned(bench):
+    run = bench.verb("exit", 0).expect(0, "succeeded", "exited")
+    v2 = run.record["host"]["cgroup"] == "v2"
+    swap = run.record["evidence"]["established"]["memory"]["swap"]
+    equal("memory limit", run.seen("established", "memory", "limit"), 256 * MIB)
+    equal("swap", swap["observed"], 0 if v2 else 256 * MIB)
+    name = "memory.swap.max" if v2 else "memory.memsw.limit_in_bytes"
+    if name not in swap["source"]:
+        raise Wrong(f"swap was read from {swap['source']}, not from {name}")
+
+
+@scenario
+def forks_past_the_limit_fail(bench):
+    run = bench.verb("forks", 5).expect(0, "succeeded", "exited")
+    equal("stdout", run.said(), {"started": "31", "failed": "5", "errno": "EAGAIN"})
+    equal("refused forks", run.seen("spent", "processes", "refused"), 5)
+    between("processes killed", run.seen("after", "teardown", "processes_killed"), 31, 31)
+
+
+@scenario
+def disk_is_full_at_the_byte(bench):
+    before = os.statvfs(bench.work)
+    run = bench.verb("fill", 65).expect(0, "succeeded", "exited")
+    after = os.statvfs(bench.work)
+    said = run.said()
+    equal("errno", said["errno"], "ENOSPC")
+    equal("bytes written", int(said["written"]), 64 * MIB)
+    # What was collected is 64 MiB in the result folder; nothing else on the host may have grown with it.
+    between("host blocks gone", (before.f_bfree - after.f_bfree) * before.f_frsize // MIB, -1000, 64 + 200)
+
+
+@scenario
+def inodes_run_out(bench):
+    run = bench.verb("files", 5000, limits={"files": 100}).expect(0, "succeeded", "exited")
+    equal("errno", run.said()["errno"], "ENOSPC")
+    between("files made", int(run.said()["made"]), 90, 100)
+
+
+@scenario
+def stdout_is_drained_and_capped(bench):
+    size = 1024 if bench.slow == 1 else 32
+    run = bench.verb("flood", size, limits={"cpu_time": bench.seconds(10)}).expect(0, "succeeded", "exited")
+    equal("stdout", (run.record["stdout"]["bytes"], run.record["stdout"]["kept"]), (size * MIB, MIB))
+    equal("stdout file", (run.folder / "stdout").stat().st_size, MIB)
+
+
+@scenario
+def daemons_are_killed_and_counted(bench):
+    run = bench.verb("daemonize").expect(0, "succeeded", "exited", exit_code=0)
+    equal("processes killed", run.seen("after", "teardown", "processes_killed"), 1)
+    equal("populated", run.seen("after", "teardown", "populated"), 0)
+
+
+@scenario
+def sockets_are_refused_by_family(bench):
+    run = bench.verb("sockets").expect(0, "succeeded", "exited")
+    equal("sockets", run.said(), {"1": "ok", **{family: "EACCES" for family in ("2", "10", "16", "17", "40", "38")}})
+
+
+@scenario
+def rootfs_is_read_only(bench):
+    equal("errno", bench.verb("create-in-root").expect(0, "succeeded", "exited").stdout().strip(), "EROFS")
+
+
+@scenario
+def no_descriptor_is_inherited(bench):
+    reading, writing = os.pipe()
+    os.set_inheritable(reading, True)
+    try:
+        equal("descriptors", bench.verb("descriptors").expect(0, "succeeded", "exited").stdout().split(), ["0", "1", "2"])
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+@scenario
+def symlinks_are_not_collected(bench):
+    run = bench.verb("odd-outputs", profile="python").expect(0, "succeeded", "exited")
+    equal("collected", [file["path"] for file in run.record["outputs"]], ["plain"])
+    equal("refused", sorted(file["path"] for file in run.record["outputs_refused"]), ["link", "up"])
+
+
+@scenario
+def odd_paths_stay_data(bench):
+    odd = "a 'b' \"c\" $(touch x) `id` ;&|<> \\ \n*"
+    folder = bench.work / odd
+    (folder / "task" / odd).mkdir(parents=True)
+    (folder / "task" / odd / "in").write_text("inside")
+    task = bench.write_task(["cat", f"/task/{odd}/in"], folder=folder)
+    equal("stdout", bench.run_task(task).expect(0, "succeeded", "exited").stdout(), "inside")
+
+
+@scenario
+def bad_use_is_status_2(bench):
+    over = bench.run_task(bench.write_task(["true"], limits={"memory": "64GiB"}))
+    equal("exit status over the maximum", (over.status, over.record), (2, None))
+    misspelt = bench.run_task(bench.write_task(["true"], rootf="x"))
+    equal("exit status of a misspelt key", misspelt.status, 2)
+    if "did you mean" not in misspelt.stderr:
+        raise Wrong(f"no suggestion in {misspelt.stderr!r}")
+
+
+@scenario
+def killed_benchsand_leaves_nothing(bench):
+    """SIGKILL at many moments of a run: before the container, at the door, while the candidate runs, while it ends."""
+    steps, pause = (50, 0.001) if bench.slow == 1 else (12, 0.1)
+    task = bench.write_task(bench.candidate("sleep", 300))
+    short = bench.write_task(bench.candidate("exit", 0), folder=bench.folder("short"))
+    for step in range(steps):
+        for which in (task, short):
+            process = subprocess.Popen(bench.arguments(which), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            time.sleep(pause * step)
+            process.kill()
+            out, _ = process.communicate()
+            # Nobody has cleared anything yet: the kernel alone has killed the candidate.
+            deadline = time.monotonic() + 5 * bench.slow
+            while bench.living() and time.monotonic() < deadline:
+                time.sleep(0.005)
+            equal(f"processes alive after benchsand was killed, step {step}", bench.living(), set())
+            if which is task and b'"scored": true' in out:
+                raise Wrong(f"a killed run was scored, step {step}")
+            dead = dead_runs()
+            cleared = subprocess.run([bench.program, "gc"], capture_output=True, text=True, timeout=60)
+            equal(f"gc status, step {step}, {cleared.stderr}", cleared.returncode, 0)
+            equal(f"left after gc, step {step}", bench.left_behind(dead), set())
+            equal(f"unfinished results after gc, step {step}", list((bench.work / "out").glob(".*.partial")), [])
+
+
+def mount_namespaces():
+    for path in glob.glob("/proc/[0-9]*/ns/mnt"):
+        try:
+            yield os.readlink(path)
+        except OSError:
+            continue  # the process has ended since
+
+
+def standing():
+    """What could pile up on the machine, as numbers: dying cgroups count until the kernel has let go of them."""
+    with open("/proc/cgroups") as table:
+        cgroups = sum(int(line.split()[2]) for line in table if not line.startswith("#"))
+    with open("/proc/meminfo") as table:
+        memory = {line.split(":")[0]: int(line.split()[1]) for line in table}
+    return {"mounts": sum(1 for _ in open("/proc/self/mountinfo")), "cgroups": cgroups,
+            "shared memory KiB": memory["Shmem"], "kernel memory KiB": memory["SUnreclaim"] + memory["KernelStack"] + memory["Percpu"],
+            "namespaces": len(set(mount_namespaces()))}
+
+
+@scenario
+def many_runs_leave_nothing(bench):
+    task = bench.write_task(["/task/candidate", "exit", "0"])
+    bench.run_task(task).expect(0, "succeeded", "exited")
+    before = standing()
+    for _ in range(bench.many):
+        run = bench.run_task(task).expect(0, "succeeded", "exited")
+        shutil.rmtree(run.folder)
     # Others use the machine too: a leak is what grows with the runs.
     allowed = {"mounts": 20 + bench.many // 20, "cgroups": 100 + bench.many // 4, "shared memory KiB": 20000 + bench.many,
                "kernel memory KiB": 20000 + 20 * bench.many, "namespaces": 20 + bench.many // 20}
