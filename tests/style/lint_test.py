@@ -43,6 +43,11 @@ def check(path, text):
             problems.append(f"{path}: {lines} lines, at most {longest(path)}")
         if text and not text.endswith("\n"):
             problems.append(f"{path}: no newline at the end of the file")
+    if path.endswith(".py"):
+        try:
+            compile(text, path, "exec")
+        except SyntaxError as error:
+            problems.append(f"{path}:{error.lineno}: {error.msg}")
     for name, pattern, suffixes, why in PATTERNS:
         # Samples of broken input (specs, fixtures) are data.
         if not path.endswith(suffixes) or path == SELF or path.startswith(("tests/fixtures/", "tests/specs/bad/")):
@@ -82,6 +87,7 @@ SAMPLES = [
     ("oci/a.h", "int a;\n", "no #pragma once"),
     ("oci/a.cc", "int n = std::atoi(s);\n", "sprintf: no bound"),
     ("oci/a.cc", "std::snprintf(b, n, f);\n", ""),
+    ("tests/a.py", "x = (1\n", "tests/a.py:1: '(' was never closed"),
 ]
 
 
