@@ -84,21 +84,21 @@ json namespaces() {
 }  // namespace
 
 std::string render_bundle(const Policy& policy, const HostFacts& host, const BundlePlaces& places) {
-  const json config = {
+  json config = {
       {"ociVersion", "1.0.0"},
       {"process", process(policy)},
       {"root", {{"path", places.rootfs}, {"readonly", true}}},
       {"hostname", "benchsand"},
       {"mounts", mounts(policy, places)},
       {"linux",
-       {{"cgroupsPath", places.cgroups_path},
-        {"resources", resources(policy, host, places)},
+       {{"resources", resources(policy, host, places)},
         {"namespaces", namespaces()},
         {"maskedPaths", policy.masked_paths},
         {"readonlyPaths", policy.readonly_paths},
         {"rootfsPropagation", "private"},
         {"seccomp", oci_seccomp_json(policy.seccomp, places.listener)}}},
   };
+  if (!places.cgroups_path.empty()) config["linux"]["cgroupsPath"] = places.cgroups_path;
   return config.dump(2) + "\n";
 }
 

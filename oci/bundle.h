@@ -11,7 +11,7 @@ namespace benchsand {
 struct BundlePlaces {
   std::string rootfs;            // directory
   std::string output;            // mount point of the output tmpfs
-  std::string cgroups_path;      // "/benchsand/ID/ct"
+  std::string cgroups_path;      // "/benchsand/ID/ct"; empty: the delegate chooses (`benchsand bundle`)
   std::string listener;          // unix socket that receives the seccomp fd; empty: none (`benchsand bundle`)
   bool swap_file_exists = true;  // v2: memory.swap.max exists in the outer cgroup
 };

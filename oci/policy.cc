@@ -121,11 +121,23 @@ void fit_default_disk(Decision& decision) {
                                     " does not hold beside the headroom");
 }
 
-// cpu.max cannot express less: the kernel refuses a quota under 1 ms, and a period has 100.
-void check_cpus(Decision& decision) {
-  if (decision.policy.limits.cpus_milli < 10)
-    decision.problems.push_back("limits.cpus: " + format_quantity(decision.policy.limits.cpus_milli, Unit::milli) +
-                                " is less than the kernel can enforce, 0.01");
+// Below these no container starts, or the kernel refuses the value: a quota under 1 ms in a period of 100, a delegate's init
+// that needs a second task or a few descriptors.
+void check_smallest(Decision& decision) {
+  struct Smallest {
+    std::string_view limit;
+    std::uint64_t value;
+  };
+  constexpr std::array kSmallest{Smallest{"cpus", 10}, Smallest{"processes", 2}, Smallest{"open_files", 16}};
+  for (const auto& [limit, value] : kSmallest) {
+    const auto field =
+        std::find_if(kLimitFields.begin(), kLimitFields.end(), [&](const LimitField& f) { return f.name == limit; });
+    const std::uint64_t decided = decision.policy.limits.*(field->member);
+    if (decided < value)
+      decision.problems.push_back("limits." + std::string(limit) + ": " + format_quantity(decided, field->unit) +
+                                  " is too little for a container to start, which takes " +
+                                  format_quantity(value, field->unit));
+  }
 }
 
 // The output tmpfs is charged to the same cgroup: a task that fills it would be killed for memory, not refused for disk.
@@ -142,7 +154,7 @@ void check_memory_holds_disk(Decision& decision) {
 void notice_what_cannot_be_reached(Decision& decision) {
   const Limits& limits = decision.policy.limits;
   if (limits.cpus_milli == 0) return;  // its own problem was noted
-  if (limits.cpu_time_us / limits.cpus_milli > limits.wall_time_us / 1000) {
+  if (asked_for(decision, "cpu_time") && limits.cpu_time_us / limits.cpus_milli > limits.wall_time_us / 1000) {
     decision.policy.notices.push_back("limits.cpu_time: " + format_quantity(limits.cpu_time_us, Unit::duration_us) +
                                       " cannot be used up by " + format_quantity(limits.cpus_milli, Unit::milli) +
                                       " cpus within limits.wall_time " +
@@ -256,9 +268,9 @@ void take_from_profile(Decision& decision) {
   }
 }
 
-constexpr std::array kRules{take_from_profile,       decide_limits, fit_default_disk,
-                            check_memory_holds_disk, check_cpus,    notice_what_cannot_be_reached,
-                            decide_command,          decide_env,    decide_mounts,
+constexpr std::array kRules{take_from_profile,       decide_limits,  fit_default_disk,
+                            check_memory_holds_disk, check_smallest, notice_what_cannot_be_reached,
+                            decide_command,          decide_env,     decide_mounts,
                             decide_host_paths,       decide_workdir};
 
 }  // namespace

@@ -46,6 +46,15 @@ WallBuilder& WallBuilder::at_most_where_counted(const std::string& name, std::ui
   });
 }
 
+WallBuilder& WallBuilder::at_most_or(const std::string& name, std::uint64_t most, const std::string& before) {
+  const std::string expected = "at most " + std::to_string(most) + ", or " + before;
+  return add(name, expected, [most, before](const Value& v, const Evidence& e) {
+    if (!number(&v)) return std::get<std::string>(v) == kNotInThisKernel;
+    const std::uint64_t* earlier = number(value_at(e, before));
+    return *number(&v) <= most || (earlier && *number(&v) <= *earlier);
+  });
+}
+
 WallBuilder& WallBuilder::counted(const std::string& name) {
   return add(name, "a count", [](const Value& v, const Evidence&) { return number(&v) != nullptr; });
 }

@@ -23,6 +23,8 @@ class WallBuilder {
   WallBuilder& at_most(const std::string& name, std::uint64_t most);
   // A counter that older kernels do not have: kNotInThisKernel is accepted in its place.
   WallBuilder& at_most_where_counted(const std::string& name, std::uint64_t most);
+  // The same, for a high-water mark that may have been higher already at the door.
+  WallBuilder& at_most_or(const std::string& name, std::uint64_t most, const std::string& before);
   WallBuilder& counted(const std::string& name);                                   // any number
   WallBuilder& counted_or(const std::string& name, const std::string& otherwise);  // any number, or this text
   WallBuilder& named(const std::string& name);                                     // any text but an empty one

@@ -30,6 +30,7 @@ struct Child {
   int go = -1, report = -1, exit_code = -1;
   std::array<int, 3> standard{};
   int binary = -1;
+  const char* binary_path = nullptr;  // to be opened anew; null: execute `binary` as it is
   int output_mount = -1;
   const char* output_target = nullptr;
   char* const* arguments = nullptr;
@@ -68,13 +69,27 @@ void reset_signals(const Child& child) {
   for (int signal = 1; signal < 32; ++signal) ::signal(signal, SIG_DFL);  // KILL and STOP refuse, rightly
 }
 
+// runc protects itself by a bind mount of its own file, which fails for a file opened in another mount namespace. So it is
+// opened again here, and must be the file that was hashed.
+int binary_in_this_namespace(const Child& child) {
+  if (!child.binary_path) return child.binary;
+  const int again = ::open(child.binary_path, O_RDONLY | O_CLOEXEC);
+  must(child, "open the delegate again", again >= 0);
+  struct stat known {
+  }, found{};
+  must(child, "stat the delegate", ::fstat(child.binary, &known) == 0 && ::fstat(again, &found) == 0);
+  errno = ESTALE;
+  must(child, "find the delegate unchanged", known.st_dev == found.st_dev && known.st_ino == found.st_ino);
+  return again;
+}
+
 [[noreturn]] void run_delegate(const Child& child) {
   must(child, "setsid", ::setsid() >= 0);
   set_standard_descriptors(child);
   reset_signals(child);
   ::umask(022);
   must(child, "close_range", ::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) == 0);
-  ::syscall(SYS_execveat, child.binary, "", child.arguments, child.environment, AT_EMPTY_PATH);
+  ::syscall(SYS_execveat, binary_in_this_namespace(child), "", child.arguments, child.environment, AT_EMPTY_PATH);
   give_up(child, "execveat the delegate");
 }
 
@@ -162,6 +177,7 @@ Result<Delegate> Delegate::start(const DelegateBinary& binary, DelegateStart sta
   child.exit_code = exit_code.write.get();
   child.standard = {start.standard_input.get(), start.standard_output.get(), start.standard_error.get()};
   child.binary = binary.file.get();
+  if (!binary.sealed) child.binary_path = binary.path.c_str();
   if (start.output_mount) child.output_mount = start.output_mount->get();
   child.output_target = start.output_target.c_str();
   child.arguments = argv.data();

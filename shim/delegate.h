@@ -21,6 +21,7 @@ struct DelegateBinary {
   DelegateFacts facts;
   std::string path;  // for messages
   Fd file;           // what is executed: hashed bytes, not a name
+  bool sealed = false;
 };
 
 // `name` is crun or runc, looked up in fixed system directories: PATH belongs to the caller. `cache` is a root-only

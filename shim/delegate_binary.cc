@@ -80,8 +80,9 @@ Result<DelegateBinary> find_delegate(const std::string& name, const std::string&
   DelegateBinary binary;
   binary.facts.name = name;
   binary.path = path;
-  // crun copies itself into sealed memory and executes that copy, unless it already is one; runc uses a cheaper way.
-  binary.file = name == "crun" ? TRY(sys::sealed_copy(name, file, size)) : std::move(file);
+  // crun copies itself into sealed memory and executes that copy, unless it already is one; runc has a cheaper way.
+  binary.sealed = name == "crun";
+  binary.file = binary.sealed ? TRY(sys::sealed_copy(name, file, size)) : std::move(file);
 
   const std::string known = cache + "/" + name + "-" + identity(facts);
   if (const auto text = sys::read_file(sys::kHere, known); text && text->size() > 66 && (*text)[64] == ' ') {

@@ -103,6 +103,7 @@ Result<std::optional<Door>> wait_at_door(const SeccompNotify& notify, std::uint6
   door.init = TRY(HostProcess::open(exec->task));
   door.pidfd = TRY(sys::pidfd_open(exec->task));
   door.pinned = TRY(pin_namespaces(door.init));
+  door.program = TRY(door.init.program());
   // Still held after the descriptors were taken: then they are of this very process, not of a successor of its number.
   TRY_VOID(keep_held(door, notify, deadline_us));
   return door;

@@ -19,7 +19,8 @@ struct Door {
   HostProcess init;
   Fd pidfd;
   PinnedNamespaces pinned;
-  Notification held;  // the exec that waits for an answer
+  std::string program;  // what init executes now: the delegate
+  Notification held;    // the exec that waits for an answer
 };
 
 // The policy's filter as libseccomp compiles it, and what it does. Worked out while the delegate starts.

@@ -85,19 +85,28 @@ Result<void> hand_down_controllers(const Hierarchy& hierarchy, const Fd& outer) 
   return {};
 }
 
+// Another process may remove a cgroup between any two of our calls (a gc, the end of its own run): then it is empty.
+bool is_gone(const Error& error) {
+  return error.error_number == ENOENT || error.error_number == ENODEV;
+}
+
 Result<bool> is_populated(int dir, const std::string& source) {
-  const auto text = TRY(sys::read_file(dir, "cgroup.events"));
-  return TRY(parse_keyed(text, source, {"populated"})).at("populated") != 0;
+  const auto text = sys::read_file(dir, "cgroup.events");
+  if (!text && is_gone(text.error())) return false;
+  if (!text) return std::unexpected(text.error());
+  return TRY(parse_keyed(*text, source, {"populated"})).at("populated") != 0;
 }
 
 // cgroup.events notifies by POLLPRI when `populated` changes.
 Result<void> wait_until_empty(const Fd& outer, const std::string& where, std::uint64_t deadline_us) {
-  const Fd events = TRY(sys::openat(outer.get(), "cgroup.events", O_RDONLY));
+  const auto events = sys::openat(outer.get(), "cgroup.events", O_RDONLY);
+  if (!events) return is_gone(events.error()) ? Result<void>() : std::unexpected(events.error());
   for (;;) {
-    const auto text = TRY(sys::reread(events, where));
-    if (TRY(parse_keyed(text, where, {"populated"})).at("populated") == 0) return {};
+    const auto text = sys::reread(*events, where);
+    if (!text) return is_gone(text.error()) ? Result<void>() : std::unexpected(text.error());
+    if (TRY(parse_keyed(*text, where, {"populated"})).at("populated") == 0) return {};
     if (sys::monotonic_us() >= deadline_us) return fault("wait for " + where + " populated 0: still populated");
-    TRY(sys::poll_one(events, POLLPRI, std::min(deadline_us, sys::monotonic_us() + 20'000)));
+    TRY(sys::poll_one(*events, POLLPRI, std::min(deadline_us, sys::monotonic_us() + 20'000)));
   }
 }
 
@@ -166,22 +175,34 @@ const Hierarchy* CgroupHost::with(const std::string& controller) const {
 Result<std::vector<std::string>> CgroupHost::run_ids() const {
   std::set<std::string> ids;
   for (const auto& hierarchy : hierarchies_) {
-    if (!TRY(sys::exists(hierarchy.root.get(), kCgroupPrefix))) continue;
-    for (const auto& entry : TRY(sys::list_directory(hierarchy.root.get(), kCgroupPrefix)))
+    const auto entries = sys::list_directory(hierarchy.root.get(), kCgroupPrefix);
+    if (!entries && is_gone(entries.error())) continue;
+    if (!entries) return std::unexpected(entries.error());
+    for (const auto& entry : *entries)
       if (is_run_id(entry)) ids.insert(entry);
   }
   return std::vector<std::string>(ids.begin(), ids.end());
+}
+
+Result<bool> run_cgroup_populated(const CgroupHost& host, const std::string& id) {
+  const std::string path = std::string(kCgroupPrefix) + "/" + id;
+  const auto outer = sys::open_directory(host.unified().root.get(), path);
+  if (!outer && outer.error().error_number == ENOENT) return false;
+  if (!outer) return std::unexpected(outer.error());
+  return is_populated(outer->get(), host.unified().mount + "/" + path + "/cgroup.events");
 }
 
 Result<void> remove_run_cgroups(const CgroupHost& host, const std::string& id) {
   if (!is_run_id(id)) return fault("remove the cgroup of run '" + id + "': not a run id");
   const std::string path = std::string(kCgroupPrefix) + "/" + id;
   const Hierarchy& unified = host.unified();
-  if (TRY(sys::exists(unified.root.get(), path))) {
-    const Fd outer = TRY(sys::open_directory(unified.root.get(), path));
+  const auto outer = sys::open_directory(unified.root.get(), path);
+  if (!outer && !is_gone(outer.error())) return std::unexpected(outer.error());
+  if (outer) {
     const std::string where = unified.mount + "/" + path + "/cgroup.events";
-    if (TRY(is_populated(outer.get(), where))) TRY_VOID(sys::write_file(outer.get(), "cgroup.kill", "1"));
-    TRY_VOID(wait_until_empty(outer, where, sys::monotonic_us() + kEmptyWithinUs));
+    const auto killed = sys::write_file(outer->get(), "cgroup.kill", "1");
+    if (!killed && !is_gone(killed.error())) return killed;
+    TRY_VOID(wait_until_empty(*outer, where, sys::monotonic_us() + kEmptyWithinUs));
   }
   for (const auto& hierarchy : host.hierarchies()) {
     TRY_VOID(remove_with_patience(hierarchy.root.get(), path));

@@ -53,6 +53,8 @@ class CgroupHost {
 // Kills everything in the outer cgroup ID (cgroup.kill), waits until it is empty, removes it everywhere. Absent is fine.
 Result<void> remove_run_cgroups(const CgroupHost& host, const std::string& id);
 
+Result<bool> run_cgroup_populated(const CgroupHost& host, const std::string& id);  // false when there is none
+
 class RunCgroup {
  public:
   static Result<RunCgroup> create(const CgroupHost& host, const std::string& id);

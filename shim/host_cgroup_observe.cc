@@ -150,6 +150,7 @@ void RunCgroup::observe_v1_limits(Evidence& evidence, const std::string& suffix)
 
 void RunCgroup::observe_alone(Evidence& evidence) const {
   evidence.take("processes.at_door", processes(), name(unified(), "cgroup.procs"));
+  take_counter(evidence, "processes.peak_at_door", "pids", "pids.peak", true);
 }
 
 void RunCgroup::observe_limits(Evidence& evidence, const std::string& suffix) const {

@@ -153,6 +153,10 @@ bool HostProcess::has_thread(pid_t task) const {
   return found && *found;
 }
 
+Result<std::string> HostProcess::program() const {
+  return identity_of(TRY(sys::fstatat(dir_.get(), "exe", 0)));
+}
+
 void observe_privileges(const HostProcess& process, Evidence& evidence) {
   const std::string source = process.name("status");
   const auto text = process.read("status");

@@ -59,18 +59,22 @@ HostFacts facts_without_a_run(const std::string& engine) {
 Result<int> run(const Options& options) {
   // The task first: a mistake in it should not need root to be found.
   auto policy = TRY(load_policy(options.task, host_facts(CgroupLayout::v2, {options.engine, "", ""})));
+  TRY_VOID(check_task_files(policy));
   const auto host = TRY(require_host(options.engine));
   const auto report = TRY(run_task(host, std::move(policy), options.results));
   if (options.json)
     say(report.record.dump(2, ' ', true) + "\n");
   else if (!options.quiet)
     say(verdict_table(report.record, ::isatty(STDOUT_FILENO) == 1) + "results     " + report.results + "\n");
-  if (!report.end.fault.empty()) std::fprintf(stderr, "benchsand: %s\n", report.end.fault.c_str());
+  // The table has said it already.
+  if (!report.end.fault.empty() && (options.json || options.quiet))
+    std::fprintf(stderr, "benchsand: %s\n", on_one_line(report.end.fault).c_str());
   return exit_status(report.verdict, report.end);
 }
 
 Result<int> check(const Options& options) {
   const auto policy = TRY(load_policy(options.task, facts_without_a_run(options.engine)));
+  TRY_VOID(check_task_files(policy));
   nlohmann::json document = policy_json(policy);
   document["task"] = {{"name", policy.task_name}, {"sha256", policy.task_sha256}};
   document["profile"] = {{"name", policy.profile_name}, {"sha256", policy.profile_sha256}};
@@ -83,16 +87,20 @@ Result<int> check(const Options& options) {
 Result<int> bundle(const Options& options) {
   const HostFacts facts = facts_without_a_run(options.engine);
   auto policy = TRY(load_policy(options.task, facts));
+  TRY_VOID(check_task_files(policy));
   const auto rootfs = TRY(open_rootfs(policy.rootfs));
-  TRY_VOID(check_mount_points(rootfs, policy));
+  TRY_VOID(prepare_mount_points(rootfs, policy));
   std::error_code failed;
   std::filesystem::create_directories(options.bundle + "/output", failed);
-  if (failed) return usage("create " + options.bundle + ": " + failed.message());
-  const std::string output = std::filesystem::canonical(options.bundle + "/output").string();
-  if (::chown(output.c_str(), policy.uid, policy.gid) != 0) return sys_error("chown", output, errno);
-  const BundlePlaces places = {rootfs.path, output, "/benchsand/bundle/ct", "", false};
-  TRY_VOID(sys::create_file(sys::kHere, options.bundle + "/config.json", render_bundle(policy, facts, places), 0644));
-  say(options.bundle + "/config.json\n");
+  if (failed) return usage("make the bundle " + options.bundle + ": " + failed.message());
+  const std::string dir = std::filesystem::canonical(options.bundle).string();
+  const std::string config = render_bundle(policy, facts, {rootfs.path, dir + "/output", "", "", false});
+  if (const auto made = sys::create_file(sys::kHere, dir + "/config.json", config, 0644); !made)
+    return usage("make the bundle " + options.bundle + ": " + made.error().message + "; a bundle is never overwritten");
+  if (::chown((dir + "/output").c_str(), policy.uid, policy.gid) != 0)
+    return sys_error("chown", dir + "/output", errno);
+  say(dir + "/config.json\nRun it with: " + options.engine + " run --bundle " + dir + " NAME" +
+      (policy.stdin_file.empty() ? "" : " < " + policy.stdin_file) + "\n");
   return kSucceeded;
 }
 
@@ -106,7 +114,7 @@ Result<int> limits(const Options& options) {
   if (options.markdown)
     say(limits_markdown(profiles));
   else
-    for (const auto& profile : profiles) say(limits_table(profile));
+    for (std::size_t i = 0; i < profiles.size(); ++i) say((i == 0 ? "" : "\n") + limits_table(profiles[i]));
   return kSucceeded;
 }
 
@@ -126,11 +134,18 @@ void add_task_options(CLI::App& command, Options& options) {
       ->check(CLI::IsMember({"crun", "runc"}));
 }
 
+int complain_of_command(const std::vector<std::string>& words) {
+  const std::string what = words.empty() ? "no command was given" : "unknown command '" + words.front() + "'";
+  return complain(
+      Error{Error::Kind::usage, what + "; the commands are run, check, bundle, limits and gc (see benchsand --help)"});
+}
+
 int main_of(int argc, char** argv) {
   CLI::App app(
       "Runs code that nobody trusts, observes from the host that every wall stood, and gives a score only then.");
   app.set_version_flag("--version", std::string("benchsand ") + BENCHSAND_VERSION);
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
+  app.allow_extras();
   app.footer(
       "Examples:\n"
       "  benchsand run task.yaml                                  walls and verdict; results in ./benchsand-results\n"
@@ -168,6 +183,7 @@ int main_of(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kSucceeded : kUsage;
   }
+  if (app.get_subcommands().empty()) return complain_of_command(app.remaining());
   return status;
 }
 

@@ -48,8 +48,14 @@ std::string milliseconds(const std::string& us) {
   return std::to_string(std::stoull(us) / 1000) + " ms";
 }
 
+std::string written(const json& stream) {
+  const bool cut = stream["kept"] != stream["bytes"];
+  return stream["bytes"].dump() + " bytes" + (cut ? " (" + stream["kept"].dump() + " kept)" : "");
+}
+
 // One line a wall: what stood, in the observed numbers.
-std::string summary(const json& e, const std::string& wall, const json& policy) {
+std::string summary(const json& record, const std::string& wall) {
+  const json &e = record["evidence"], &policy = record["policy"];
   const auto door = [&](const char* w, const char* n) { return seen(e, "established", w, n); };
   const auto spent = [&](const char* w, const char* n) { return seen(e, "spent", w, n); };
   const auto after = [&](const char* w, const char* n) { return seen(e, "after", w, n); };
@@ -88,11 +94,7 @@ std::string summary(const json& e, const std::string& wall, const json& policy) 
        }},
       {"cpu-time", [&] { return milliseconds(spent("cpu-time", "used_us")) + " of " + limit_time("cpu_time_us"); }},
       {"wall-time", [&] { return milliseconds(spent("wall-time", "used_us")) + " of " + limit_time("wall_time_us"); }},
-      {"stdio",
-       [&] {
-         return "stdout " + spent("stdio", "stdout_bytes") + " bytes, stderr " + spent("stdio", "stderr_bytes") +
-                " bytes";
-       }},
+      {"stdio", [&] { return "stdout " + written(record["stdout"]) + ", stderr " + written(record["stderr"]); }},
       {"privileges",
        [&] {
          return "uid " + first_word(door("privileges", "uid")) + ", capabilities " +
@@ -106,8 +108,11 @@ std::string summary(const json& e, const std::string& wall, const json& policy) 
       {"namespaces", [&] { return std::string("own mnt, pid, ipc, uts, cgroup"); }},
       {"teardown",
        [&] {
-         return after("teardown", "processes_killed") +
-                " processes left behind and killed; cgroup, mounts and folder gone";
+         const std::string killed = after("teardown", "processes_killed");
+         const bool counted = killed.find_first_not_of("0123456789") == std::string::npos;
+         return (counted ? killed + " left-over processes killed"
+                         : "left-over processes not counted: init died of a signal") +
+                "; cgroup, mounts and folder gone";
        }},
       {"evidence",
        [&] {
@@ -119,6 +124,18 @@ std::string summary(const json& e, const std::string& wall, const json& policy) 
   return found == words.end() ? "" : found->second();
 }
 
+constexpr std::size_t kFilesListed = 20;
+
+// "prefix name" lines of a list, cut where it would bury the verdict; the record has them all.
+template <class Line>
+std::string listed(const json& list, const char* more, Line line) {
+  std::string text;
+  for (std::size_t i = 0; i < list.size() && i < kFilesListed; ++i) text += line(list[i]) + "\n";
+  if (list.size() > kFilesListed)
+    text += std::string(more) + "and " + std::to_string(list.size() - kFilesListed) + " more, see record.json\n";
+  return text;
+}
+
 std::string padded(std::string text, std::size_t width) {
   if (text.size() < width) text.append(width - text.size(), ' ');
   return text;
@@ -128,8 +145,8 @@ std::string failures_of(const json& verdict, const std::string& wall) {
   std::string lines;
   for (const auto& f : verdict["failures"])
     if (f["wall"] == wall)
-      lines += (lines.empty() ? "" : "\n" + std::string(20, ' ')) + f["source"].get<std::string>() + ": expected " +
-               f["expected"].get<std::string>() + ", observed " + f["observed"].get<std::string>();
+      lines += (lines.empty() ? "" : "\n" + std::string(20, ' ')) + on_one_line(f["source"]) + ": expected " +
+               on_one_line(f["expected"]) + ", observed " + on_one_line(f["observed"]);
   return lines;
 }
 
@@ -144,6 +161,33 @@ std::string headline(const json& record, const Ink& ink) {
 
 }  // namespace
 
+std::string on_one_line(const std::string& text) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  // UTF-8 of C1 controls (C2 80..9F), and of U+200E, U+200F, U+2028..U+202E, U+2066..U+2069 (E2 80 .., E2 81 ..).
+  const auto hidden = [&](std::size_t at) -> std::size_t {
+    const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+    const unsigned a = byte(at), b = byte(at + 1), c = byte(at + 2);
+    if (a < 0x20 || a == 0x7F) return 1;
+    if (a == 0xC2 && b >= 0x80 && b < 0xA0) return 2;
+    if (a == 0xE2 && b == 0x80 && (c == 0x8E || c == 0x8F || (c >= 0xA8 && c <= 0xAE))) return 3;
+    if (a == 0xE2 && b == 0x81 && c >= 0xA6 && c <= 0xA9) return 3;
+    return 0;
+  };
+  std::string shown;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = hidden(at);
+    if (length == 0) {
+      shown += text[at++];
+      continue;
+    }
+    for (std::size_t i = 0; i < length; ++i, ++at) {
+      const auto byte = static_cast<unsigned char>(text[at]);
+      shown += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return shown;
+}
+
 std::string verdict_table(const json& record, bool colour) {
   const Ink ink(colour);
   const bool started = record["end"]["cause"] != "not-started";
@@ -154,15 +198,17 @@ std::string verdict_table(const json& record, bool colour) {
       text += padded(wall, 12) + ink.bad("BROKEN") + "  " + broken + "\n";
     else if (record["evidence"]["established"].contains(wall) || record["evidence"]["after"].contains(wall))
       text += padded(wall, 12) + ink.good(started ? "held  " : "stood ") + "  " +
-              (started ? summary(record["evidence"], wall, record["policy"]) : "") + "\n";
+              (started ? summary(record, wall) : "") + "\n";
     else
       text += padded(wall, 12) + "-       not observed\n";
   }
-  for (const auto& file : record["outputs"])
-    text += "output      " + file["path"].get<std::string>() + " (" + file["size"].dump() + " bytes)\n";
-  for (const auto& file : record["outputs_refused"])
-    text += "not taken   " + file["path"].get<std::string>() + ": " + file["reason"].get<std::string>() + "\n";
-  for (const auto& notice : record["notices"]) text += "notice      " + notice.get<std::string>() + "\n";
+  text += listed(record["outputs"], "output      ", [](const json& file) {
+    return "output      " + on_one_line(file["path"]) + " (" + file["size"].dump() + " bytes)";
+  });
+  text += listed(record["outputs_refused"], "not taken   ", [](const json& file) {
+    return "not taken   " + on_one_line(file["path"]) + ": " + on_one_line(file["reason"]);
+  });
+  for (const auto& notice : record["notices"]) text += "notice      " + on_one_line(notice) + "\n";
   return text + "verdict     " + headline(record, ink) + "\n";
 }
 

@@ -13,18 +13,24 @@ namespace benchsand {
 
 Result<ResultFolder> ResultFolder::plan(const std::string& directory, const std::string& id) {
   std::error_code failed;
+  const auto unusable = [&](const std::string& why) {
+    return usage("keep results in '" + directory + "': " + why + "; choose another place with --out");
+  };
   std::filesystem::create_directories(directory, failed);
-  if (failed) return fault("create the result directory " + directory + ": " + failed.message());
+  if (failed) return unusable(failed.message());
   ResultFolder folder;
   folder.id_ = id;
   folder.base_ = std::filesystem::canonical(directory, failed).string();
-  if (failed) return fault("find the result directory " + directory + ": " + failed.message());
-  folder.base_dir_ = TRY(sys::open_directory(sys::kHere, folder.base_));
+  if (failed) return unusable(failed.message());
+  auto opened = sys::open_directory(sys::kHere, folder.base_);
+  if (!opened) return unusable(opened.error().message);
+  folder.base_dir_ = std::move(*opened);
   return folder;
 }
 
 Result<void> ResultFolder::make() {
-  TRY_VOID(sys::mkdirat(base_dir_.get(), partial_name(id_), 0755));
+  if (const auto made = sys::mkdirat(base_dir_.get(), partial_name(id_), 0755); !made)
+    return usage("keep results in " + base_ + ": " + made.error().message + "; choose another place with --out");
   dir_ = TRY(sys::open_directory(base_dir_.get(), partial_name(id_)));
   return sys::mkdirat(dir_.get(), "output", 0755);
 }
@@ -53,6 +59,13 @@ std::string checksum_line(const std::string& sha256, const std::string& name) {
 }
 
 Result<void> ResultFolder::finish(const nlohmann::json& record, const RunFacts& run) const {
+  const auto written = write_files(record, run);
+  if (written) return {};
+  return fault("write the results in " + base_ + ": " + written.error().message +
+               "; nothing was recorded, so the run has no score");
+}
+
+Result<void> ResultFolder::write_files(const nlohmann::json& record, const RunFacts& run) const {
   const std::string text = record.dump(2, ' ', true) + "\n";
   std::vector<std::pair<std::string, std::string>> sums = {
       {"record.json", sha256_hex(text)}, {"stdout", run.stdout_stream.sha256}, {"stderr", run.stderr_stream.sha256}};

@@ -24,6 +24,7 @@ class ResultFolder {
   static std::string partial_name(const std::string& id) { return "." + id + ".partial"; }
 
  private:
+  Result<void> write_files(const nlohmann::json& record, const RunFacts& run) const;
   std::string base_, id_;
   Fd base_dir_, dir_;
 };

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "oci/sha256.h"
 #include "shim/output_fs.h"
@@ -71,7 +72,7 @@ Result<void> unpack_entries(archive* from, archive* to, const std::string& into)
     archive_entry* entry = nullptr;
     const int read = archive_read_next_header(from, &entry);
     if (read == ARCHIVE_EOF) return {};
-    if (read != ARCHIVE_OK) return archive_fault("read a rootfs archive", from);
+    if (read != ARCHIVE_OK) return usage(archive_fault("read the rootfs archive", from).error().message);
     const auto type = archive_entry_filetype(entry);
     if (type == AE_IFCHR || type == AE_IFBLK || type == AE_IFIFO || type == AE_IFSOCK)
       continue;  // /dev is the delegate's
@@ -92,7 +93,7 @@ Result<void> unpack(const Fd& file, const std::string& path, const std::string& 
   archive_write_disk_set_options(to.get(), ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_TIME | ARCHIVE_EXTRACT_OWNER |
                                                ARCHIVE_EXTRACT_SECURE_NODOTDOT | ARCHIVE_EXTRACT_SECURE_SYMLINKS);
   if (archive_read_open_fd(from.get(), file.get(), 65536) != ARCHIVE_OK)
-    return archive_fault("open " + path + " as a tar archive", from.get());
+    return usage(archive_fault("open the rootfs " + path + " as a tar archive", from.get()).error().message);
   TRY_VOID(unpack_entries(from.get(), to.get(), into));
   if (archive_write_close(to.get()) != ARCHIVE_OK) return archive_fault("unpack " + path, to.get());
   return {};
@@ -115,28 +116,99 @@ Result<std::string> cached_tar(const Fd& file, const std::string& path) {
   return ready;
 }
 
-Result<bool> has_place(const Rootfs& rootfs, const std::string& target) {
+struct Place {
+  std::string path;
+  bool directory = true;
+};
+
+// nullopt: nothing there. No symbolic link is followed: where it leads inside is not where the mount would appear.
+Result<std::optional<mode_t>> kind_at(const Rootfs& rootfs, const std::string& path) {
   open_how how{};
   how.flags = O_PATH | O_CLOEXEC;
-  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  const long fd = ::syscall(SYS_openat2, rootfs.dir.get(), target.c_str(), &how, sizeof how);
-  if (fd >= 0) {
-    const Fd found(static_cast<int>(fd));
-    return true;
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  const Fd found(static_cast<int>(::syscall(SYS_openat2, rootfs.dir.get(), path.c_str(), &how, sizeof how)));
+  if (found) return TRY(sys::fstat(found, path)).st_mode & S_IFMT;
+  if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
+  if (errno == ELOOP) return usage("use the rootfs " + rootfs.path + ": " + path + " leads through a symbolic link");
+  return sys_error("look for " + path + " in", rootfs.path, errno);
+}
+
+// In our own copy of an archive, where no symbolic link stands in the way (kind_at has looked).
+Result<void> make_place(const Rootfs& rootfs, const Place& place) {
+  for (std::size_t slash = place.path.find('/', 1);; slash = place.path.find('/', slash + 1)) {
+    const bool last = slash == std::string::npos;
+    const std::string part = place.path.substr(1, last ? std::string::npos : slash - 1);
+    const auto made = last && !place.directory ? sys::create_file(rootfs.dir.get(), part, "", 0644)
+                                               : sys::mkdirat(rootfs.dir.get(), part, 0755);
+    if (!made && made.error().error_number != EEXIST) return made;
+    if (last) return {};
   }
-  if (errno == ENOENT) return false;
-  return sys_error("look for " + target + " in", rootfs.path, errno);
+}
+
+bool is_below(const std::string& path, const std::string& directory) {
+  return path == directory || path.starts_with(directory + "/");
+}
+
+Result<std::vector<Place>> places_of(Policy& policy) {
+  std::vector<Place> places = {{"/proc"}, {"/dev"}, {policy.output}};
+  bool workdir_is_mounted = policy.workdir == policy.output || policy.workdir == "/";
+  for (auto& input : policy.inputs) {
+    std::error_code failed;
+    input.source = std::filesystem::canonical(input.source, failed).string();
+    if (failed) return usage("find the input " + input.source + ": " + failed.message());
+    places.push_back({input.target, std::filesystem::is_directory(input.source)});
+    if (is_below(policy.workdir, input.target)) {
+      workdir_is_mounted = std::filesystem::is_directory(input.source + policy.workdir.substr(input.target.size()));
+      if (!workdir_is_mounted)
+        return usage("use the workdir " + policy.workdir + ": no such directory in the input " + input.source);
+    }
+  }
+  if (!workdir_is_mounted && is_below(policy.workdir, policy.output))
+    return usage("use the workdir " + policy.workdir + ": the output is empty when the run starts");
+  if (!workdir_is_mounted) places.push_back({policy.workdir});
+  return places;
+}
+
+std::unexpected<Error> missing_places(const Rootfs& rootfs, const std::vector<Place>& missing) {
+  std::string names, directories, files;
+  for (const auto& place : missing) {
+    names += (names.empty() ? "" : ", ") + place.path;
+    (place.directory ? directories : files) += " " + rootfs.path + place.path;
+  }
+  return usage("use the rootfs " + rootfs.path + ": it has no " + names +
+               "; benchsand changes nothing in it, so make " + (missing.size() == 1 ? "it" : "them") + ":" +
+               (directories.empty() ? "" : " mkdir -p" + directories) +
+               (directories.empty() || files.empty() ? "" : " &&") + (files.empty() ? "" : " touch" + files));
+}
+
+// An operator's path that is wrong is a usage error, whatever the system call said.
+void require_kind(const std::string& what, const std::string& path, bool directory, bool file, std::string& problems) {
+  const auto facts = sys::fstatat(sys::kHere, path, 0);
+  std::string problem;
+  if (!facts)
+    problem = facts.error().message;
+  else if (!(directory && S_ISDIR(facts->st_mode)) && !(file && S_ISREG(facts->st_mode)))
+    problem = path + " is not a " + (directory && file ? "directory or regular file" : "regular file");
+  if (!problem.empty()) problems += (problems.empty() ? "" : "\n") + what + ": " + problem;
 }
 
 }  // namespace
 
+Result<void> check_task_files(const Policy& policy) {
+  std::string problems;
+  require_kind("rootfs", policy.rootfs, true, true, problems);
+  if (!policy.stdin_file.empty()) require_kind("stdin", policy.stdin_file, false, true, problems);
+  for (const auto& input : policy.inputs) require_kind("input for " + input.target, input.source, true, true, problems);
+  if (!problems.empty()) return usage(problems);
+  return {};
+}
+
 Result<Rootfs> open_rootfs(const std::string& path) {
-  const auto facts = sys::fstatat(sys::kHere, path, 0);
-  if (!facts) return usage("open the rootfs: " + facts.error().message + "; it must be a directory or a tar archive");
+  const auto facts = TRY(sys::fstatat(sys::kHere, path, 0));
   Rootfs rootfs;
   rootfs.path = path;
-  if (!S_ISDIR(facts->st_mode))
-    rootfs.path = TRY(cached_tar(TRY(sys::openat(sys::kHere, path, O_RDONLY | O_NONBLOCK)), path));
+  rootfs.unpacked = !S_ISDIR(facts.st_mode);
+  if (rootfs.unpacked) rootfs.path = TRY(cached_tar(TRY(sys::openat(sys::kHere, path, O_RDONLY | O_NONBLOCK)), path));
   std::error_code failed;
   rootfs.path = std::filesystem::canonical(rootfs.path, failed).string();
   if (failed) return fault("find the rootfs " + path + ": " + failed.message());
@@ -146,21 +218,18 @@ Result<Rootfs> open_rootfs(const std::string& path) {
   return rootfs;
 }
 
-Result<void> check_mount_points(const Rootfs& rootfs, Policy& policy) {
-  std::vector<std::string> targets = {"/proc", "/dev", policy.output};
-  for (auto& input : policy.inputs) {
-    const auto facts = sys::fstatat(sys::kHere, input.source, 0);
-    if (!facts) return usage("mount the input " + input.source + ": " + facts.error().message);
-    if (!S_ISDIR(facts->st_mode) && !S_ISREG(facts->st_mode))
-      return usage("mount the input " + input.source + ": neither a directory nor a regular file");
-    std::error_code failed;
-    input.source = std::filesystem::canonical(input.source, failed).string();
-    if (failed) return fault("find the input " + input.source + ": " + failed.message());
-    targets.push_back(input.target);
+Result<void> prepare_mount_points(const Rootfs& rootfs, Policy& policy) {
+  std::vector<Place> missing;
+  for (const auto& place : TRY(places_of(policy))) {
+    const auto kind = TRY(kind_at(rootfs, place.path));
+    if (!kind)
+      missing.push_back(place);
+    else if (S_ISDIR(*kind) != place.directory)
+      return usage("use the rootfs " + rootfs.path + ": " + place.path + " is " +
+                   (place.directory ? "no directory there" : "a directory there, and the input is a file"));
   }
-  for (const auto& target : targets)
-    if (!TRY(has_place(rootfs, target)))
-      policy.notices.push_back("the rootfs has no " + target + ": an empty mount point is made there");
+  if (!missing.empty() && !rootfs.unpacked) return missing_places(rootfs, missing);
+  for (const auto& place : missing) TRY_VOID(make_place(rootfs, place));
   return {};
 }
 

@@ -12,14 +12,19 @@ struct Rootfs {
   std::string path;      // directory
   std::string identity;  // "device:inode" of it, compared with /proc/PID/root at the door
   Fd dir;
+  bool unpacked = false;  // our own copy of an archive
 };
 
 inline constexpr const char* kRootfsCache = "/var/lib/benchsand/rootfs";
 
+// Everything on this host that the task names is there and of the right kind; all that is wrong is said at once. Kind usage.
+Result<void> check_task_files(const Policy& policy);
+
 Result<Rootfs> open_rootfs(const std::string& path);
 
-// Adds a notice for every mount point that the rootfs lacks (the delegate makes an empty one there); an input source that
-// does not exist is an error.
-Result<void> check_mount_points(const Rootfs& rootfs, Policy& policy);
+// Makes the sources of the inputs absolute and real, and requires a place in the rootfs for every mount and for the working
+// directory. A delegate would make what is missing, in the operator's own directory and for every later run; so a
+// directory must have them, and only our copy of an archive is given them.
+Result<void> prepare_mount_points(const Rootfs& rootfs, Policy& policy);
 
 }  // namespace benchsand

@@ -74,10 +74,10 @@ class Run {
 
 // 2. Prepare. Everything made here is known to remains_ from the moment it exists.
 Result<void> Run::prepare(const std::string& results_directory) {
-  signals_ = TRY(sys::signalfd({SIGINT, SIGTERM, SIGHUP}));
+  signals_ = TRY(sys::signalfd({SIGINT, SIGTERM, SIGHUP, SIGQUIT}));
   stdin_ = TRY(standard_input(policy_.stdin_file));
   rootfs_ = TRY(open_rootfs(policy_.rootfs));
-  TRY_VOID(check_mount_points(*rootfs_, policy_));
+  TRY_VOID(prepare_mount_points(*rootfs_, policy_));
   remains_.folder = TRY(RunFolder::create());
   facts_.id = remains_.folder->id();
   facts_.created = sys::utc_now();
@@ -179,6 +179,13 @@ Result<void> Run::watch() {
   started_ = true;
   Supervisor supervisor(policy_, *door_, notify_, *remains_.cgroup, signals_, host_.facts.processors, *out_, *err_);
   watched_ = TRY(supervisor.watch());
+  if (watched_.interrupted) return fault("finish the run: benchsand was told to stop by a signal");
+  // The delegate's own code ended the process: an operator's mistake must not become a candidate's zero.
+  if (watched_.never_executed) {
+    started_ = false;
+    TRY_VOID(err_->drain_all());
+    return fault("execute " + policy_.command.front() + ": " + err_->beginning());
+  }
   return {};
 }
 

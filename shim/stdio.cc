@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint64_t kLargestInput = 1 << 30;
 constexpr int kBuffersPerDrain = 16;
+constexpr std::size_t kBeginning = 500;
 
 }  // namespace
 
@@ -35,6 +36,7 @@ Result<std::string> OutputStream::identity() const {
 
 Result<void> OutputStream::keep(std::string_view bytes) {
   bytes_ += bytes.size();
+  if (beginning_.size() < kBeginning) beginning_ += bytes.substr(0, kBeginning - beginning_.size());
   const std::string_view kept = bytes.substr(0, std::min<std::uint64_t>(bytes.size(), cap_ - kept_));
   if (kept.empty()) return {};
   kept_ += kept.size();

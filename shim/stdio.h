@@ -24,14 +24,15 @@ class OutputStream {
   Result<bool> drain();
   Result<void> drain_all();  // after the last writer of the container is dead
   std::uint64_t bytes() const { return bytes_; }
-  StreamFacts facts();  // ends the digest
+  const std::string& beginning() const { return beginning_; }  // for messages
+  StreamFacts facts();                                         // ends the digest
 
  private:
   OutputStream() = default;
   Result<void> keep(std::string_view bytes);
   sys::Pipe pipe_;
   Fd file_;
-  std::string name_;
+  std::string name_, beginning_;
   std::uint64_t cap_ = 0, bytes_ = 0, kept_ = 0;
   std::unique_ptr<Sha256> digest_ = std::make_unique<Sha256>();
 };

@@ -75,9 +75,14 @@ Result<void> Supervisor::answer() {
   if (!notification) return {};
   // When init ends, the kernel kills what is left in its pid namespace before anybody can look; so look first.
   if (notification->call == SYS_exit_group && door_.init.has_thread(notification->task) && !watched_.killed_for)
-    TRY_VOID(count_left_behind(1));
+    TRY_VOID(look_at_ending_init());
   TRY(notify_.let_run(*notification));
   return {};
+}
+
+Result<void> Supervisor::look_at_ending_init() {
+  watched_.never_executed = TRY(door_.init.program()) == door_.program;
+  return count_left_behind(1);
 }
 
 Result<void> Supervisor::count_left_behind(std::uint64_t beside) {

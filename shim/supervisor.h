@@ -15,7 +15,8 @@ struct Watched {
   std::uint64_t wall_used_us = 0;
   std::uint64_t kill_at_us = 0;              // of the wall used, when it killed
   std::optional<std::uint64_t> left_behind;  // processes beside init when it ended, or that were killed
-  bool interrupted = false;                  // SIGINT, SIGTERM or SIGHUP to benchsand
+  bool never_executed = false;               // init ended while it was still the delegate's program
+  bool interrupted = false;                  // a signal told benchsand to stop
 };
 
 // Opens the door (answers the held exec), holds the delegate, and returns when init is a zombie.
@@ -39,6 +40,7 @@ class Supervisor {
   Result<bool> turn();  // false once init has ended
   Result<void> answer();
   Result<void> check_cpu();
+  Result<void> look_at_ending_init();
   Result<void> count_left_behind(std::uint64_t beside);
   Result<void> kill_for(Cause cause);
 

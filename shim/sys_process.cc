@@ -52,9 +52,14 @@ Result<Fd> memory_file(const std::string& name) {
   return Fd(fd);
 }
 
+// EBUSY while the kernel still holds a page of the file for its own ends (migration, writeback): it passes.
 Result<void> seal(const Fd& fd, const std::string& name) {
-  if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0)
-    return sys_error("seal", name, errno);
+  constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+  for (int attempt = 0; ::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0; ++attempt) {
+    if (errno != EBUSY || attempt == 100) return sys_error("seal", name, errno);
+    const timespec pause = {0, 1'000'000};
+    ::nanosleep(&pause, nullptr);
+  }
   if (::lseek(fd.get(), 0, SEEK_SET) != 0) return sys_error("lseek", name, errno);
   return {};
 }

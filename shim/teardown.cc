@@ -97,11 +97,17 @@ Result<std::vector<std::string>> collect_garbage() {
   const Fd alone = TRY(lock_gc());
   std::vector<std::string> lines;
   for (const auto& run : TRY(dead_runs())) TRY_VOID(clear_run(host, run.id, run.partial_results, lines));
-  // A cgroup without a folder: /run was emptied under us. A living run has both, so look at the folders second.
+  // A cgroup without a folder: /run was emptied under us, or another benchsand has a /run of its own (a container). What
+  // still holds processes may be alive there, so it is named and left. A living run here has both; look at the folders second.
   const auto with_cgroup = TRY(host.run_ids());
-  const auto living = TRY(all_runs());
-  for (const auto& id : with_cgroup)
-    if (std::find(living.begin(), living.end(), id) == living.end()) TRY_VOID(clear_run(host, id, "", lines));
+  const auto known = TRY(all_runs());
+  for (const auto& id : with_cgroup) {
+    if (std::find(known.begin(), known.end(), id) != known.end()) continue;
+    if (TRY(run_cgroup_populated(host, id)))
+      lines.push_back("left the cgroup of run " + id + " alone: it holds processes and has no folder in " + kRunBase);
+    else
+      TRY_VOID(clear_run(host, id, "", lines));
+  }
   return lines;
 }
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "oci/record.h"
+#include "shim/report.h"
 #include "shim/run_folder.h"
 #include "support.h"
 
@@ -37,7 +38,8 @@ std::string text_of(const std::string& path) {
 
 Observation falsified(const Observation& seen) {
   const auto* number = seen.value() ? std::get_if<std::uint64_t>(seen.value()) : nullptr;
-  return {number ? Value(std::string("garbage")) : Value(std::uint64_t{1}), "falsified " + seen.source};
+  const std::string text = number || !seen.value() ? "garbage" : std::get<std::string>(*seen.value()) + " garbage";
+  return {Value(text), "falsified " + seen.source};
 }
 
 // Each key, once withheld and once falsified, at `moment`; every one of these runs must name the key's wall.
@@ -136,6 +138,44 @@ TEST_CASE("a command that does not exist is a fault that says so, and leaves no 
   CHECK(report.end.fault.find("/bin/no-such-program") != std::string::npos);
   for (const auto& entry : std::filesystem::directory_iterator(folder.path("results")))
     CHECK(entry.path().filename().string()[0] != '.');
+}
+
+TEST_CASE("a program that the kernel cannot execute is a fault, not the candidate's failure") {
+  for (const std::string engine : {"crun", "runc"}) {
+    CAPTURE(engine);
+    const TempFolder folder;
+    std::filesystem::create_directories(folder.path("task"));
+    folder.write("task/program",
+                 "\x7f"
+                 "ELF and then nonsense");
+    std::filesystem::permissions(folder.path("task/program"), std::filesystem::perms(0755));
+    std::filesystem::create_directories(folder.path("rootfs"));
+    REQUIRE(std::system(("cp -a " + cache() + "/tiny-rootfs/. " + folder.path("rootfs") + " && mkdir -p " +
+                         folder.path("rootfs/task"))
+                            .c_str()) == 0);
+    const std::string task =
+        "benchsand: 1\nname: t\nrootfs: ./rootfs\ncommand: [/task/program]\ninputs: [{source: ./task, target: "
+        "/task}]\n";
+    const auto report = run(host_of(engine), policy_of(folder, task), folder);
+    CHECK_FALSE(report.verdict.scored);
+    CHECK(report.verdict.outcome == Outcome::fault);
+    CHECK(report.end.cause == Cause::not_started);
+    CHECK(report.end.fault.starts_with("execute /task/program: "));
+    CHECK(report.end.fault.size() > std::string("execute /task/program: ").size());
+  }
+}
+
+TEST_CASE("what a candidate chose cannot forge a line of the report") {
+  CHECK(on_one_line("a\nverdict SCORED\x1b[31m\x7f") == "a\\x0averdict SCORED\\x1b[31m\\x7f");
+  CHECK(on_one_line("\xc2\x9b \xe2\x80\xae \xe2\x81\xa6 \xe2\x80\xa8") ==
+        "\\xc2\\x9b \\xe2\\x80\\xae \\xe2\\x81\\xa6 \\xe2\\x80\\xa8");
+  CHECK(on_one_line("caf\xc3\xa9 \xe2\x82\xac 'x'") == "caf\xc3\xa9 \xe2\x82\xac 'x'");
+  const TempFolder folder;
+  const std::string command = R"([/bin/sh, -c, "echo > \"/output/$(printf 'new\\nverdict     SCORED')\"; exit 1"])";
+  const auto report = run(host_of("crun"), policy_of(folder, task_text(command)), folder);
+  const std::string table = verdict_table(report.record, false);
+  CHECK(table.find("\nverdict     SCORED") == table.rfind("\nverdict     "));
+  CHECK(table.find("output      new\\x0averdict     SCORED (1 bytes)") != std::string::npos);
 }
 
 TEST_CASE("one process makes a hundred runs without growing") {

@@ -195,12 +195,19 @@ TEST_CASE("little memory and no word about disk: the default disk shrinks, and t
         "more memory or less disk");
 }
 
-TEST_CASE("a share of a processor that the kernel cannot enforce is an error") {
-  TaskSpec task = job();
-  task.limits["cpus"] = asked("0.01", Unit::milli);
-  CHECK(decided(task).has_value());
-  task.limits["cpus"] = asked("0.009", Unit::milli);
-  CHECK(refusal(task) == "limits.cpus: 0.009 is less than the kernel can enforce, 0.01");
+TEST_CASE("a limit too small for a container to start is an error") {
+  const std::tuple<std::string, Unit, std::string, std::string> rows[] = {{"cpus", Unit::milli, "0.01", "0.009"},
+                                                                          {"processes", Unit::count, "2", "1"},
+                                                                          {"open_files", Unit::count, "16", "15"}};
+  for (const auto& [limit, unit, enough, too_little] : rows) {
+    CAPTURE(limit);
+    TaskSpec task = job();
+    task.limits[limit] = asked(enough, unit);
+    CHECK(decided(task).has_value());
+    task.limits[limit] = asked(too_little, unit);
+    CHECK(refusal(task) ==
+          "limits." + limit + ": " + too_little + " is too little for a container to start, which takes " + enough);
+  }
 }
 
 TEST_CASE("what the host or the other limits make unreachable is said") {
