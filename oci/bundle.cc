@@ -27,8 +27,15 @@ json process(const Policy& policy) {
       {"capabilities",
        {{"bounding", none}, {"effective", none}, {"inheritable", none}, {"permitted", none}, {"ambient", none}}},
       {"noNewPrivileges", true},
-      {"rlimits", json::array({rlimit("RLIMIT_NOFILE", policy.limits.open_files), rlimit("RLIMIT_CORE", 0),
-                               rlimit("RLIMIT_CPU", cpu_backstop_seconds(policy))})},
+      // When the host itself runs out of memory, the candidate goes before anything of the operator's.
+      {"oomScoreAdj", 1000},
+      {"rlimits",
+       json::array(
+           {rlimit("RLIMIT_NOFILE",
+                   policy.limits
+                       .open_files),  // 1 and not 0: the kernel starts a core_pattern program even at 0, but not at 1.
+            rlimit("RLIMIT_CORE", 1), rlimit("RLIMIT_CPU", cpu_backstop_seconds(policy)), rlimit("RLIMIT_NICE", 0),
+            rlimit("RLIMIT_RTPRIO", 0)})},
   };
 }
 
@@ -44,10 +51,10 @@ json mounts(const Policy& policy, const BundlePlaces& places) {
        {"source", "tmpfs"},
        {"options", {"nosuid", "noexec", "ro", "mode=755", "size=64k"}}},
   });
-  for (const auto& input : policy.inputs)
-    list.push_back({{"destination", input.target},
+  for (std::size_t i = 0; i < policy.inputs.size(); ++i)
+    list.push_back({{"destination", policy.inputs[i].target},
                     {"type", "bind"},
-                    {"source", input.source},
+                    {"source", places.inputs.empty() ? policy.inputs[i].source : places.inputs[i]},
                     {"options", {"bind", "ro", "nosuid", "nodev", "rprivate"}}});
   list.push_back({{"destination", policy.output},
                   {"type", "bind"},
@@ -88,7 +95,6 @@ std::string render_bundle(const Policy& policy, const HostFacts& host, const Bun
       {"ociVersion", "1.0.0"},
       {"process", process(policy)},
       {"root", {{"path", places.rootfs}, {"readonly", true}}},
-      {"hostname", "benchsand"},
       {"mounts", mounts(policy, places)},
       {"linux",
        {{"resources", resources(policy, host, places)},

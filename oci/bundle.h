@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "oci/policy.h"
 
@@ -9,11 +10,12 @@ namespace benchsand {
 
 // Where this one run lives on the host; everything else comes from the policy.
 struct BundlePlaces {
-  std::string rootfs;            // directory
-  std::string output;            // mount point of the output tmpfs
-  std::string cgroups_path;      // "/benchsand/ID/ct"; empty: the delegate chooses (`benchsand bundle`)
-  std::string listener;          // unix socket that receives the seccomp fd; empty: none (`benchsand bundle`)
-  bool swap_file_exists = true;  // v2: memory.swap.max exists in the outer cgroup
+  std::string rootfs;                    // directory
+  std::string output;                    // mount point of the output tmpfs
+  std::string cgroups_path;              // "/benchsand/ID/ct"; empty: the delegate chooses (`benchsand bundle`)
+  std::string listener;                  // unix socket that receives the seccomp fd; empty: none (`benchsand bundle`)
+  bool swap_file_exists = true;          // v2: memory.swap.max exists in the outer cgroup
+  std::vector<std::string> inputs = {};  // where each input of the policy is; empty: at its own source
 };
 
 std::string render_bundle(const Policy& policy, const HostFacts& host, const BundlePlaces& places);

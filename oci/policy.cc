@@ -302,6 +302,7 @@ Result<Policy> decide(const TaskSpec& task, const TaskSource& source, const Prof
 
 std::vector<GrantedMount> granted_mounts(const Policy& policy) {
   std::vector<GrantedMount> granted;
+  // Both delegates mount the root anew with `ro` alone, whatever else its mount had.
   granted.push_back({.target = "/", .required = {}, .types = {}});
   granted.push_back({.target = "/proc", .required = {"nosuid", "nodev", "noexec"}, .types = {"proc"}});
   // The runtimes make the device nodes in this file system; that it is read-only keeps others from being added.

@@ -126,7 +126,7 @@ std::string printable(const std::string& bytes) {
       text += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
       continue;
     }
-    if (bytes[at] == '\\' && at + 1 < bytes.size() && bytes[at + 1] == 'x') text += '\\';
+    if (bytes[at] == '\\') text += '\\';
     text.append(bytes, at, length);
     at += length;
   }
@@ -192,6 +192,7 @@ json make_record(const Policy& policy, const HostFacts& host, const RunFacts& ru
       {"verification", nullptr},
       {"outputs", outputs},
       {"outputs_refused", refused},
+      {"outputs_refused_more", run.outputs_refused_more},
       {"stdout", stream_json(run.stdout_stream)},
       {"stderr", stream_json(run.stderr_stream)},
   };

@@ -38,6 +38,7 @@ struct RunFacts {
   std::string config_sha256;
   std::vector<CollectedFile> outputs;
   std::vector<RefusedFile> outputs_refused;
+  std::uint64_t outputs_refused_more = 0;  // not listed
   StreamFacts stdout_stream, stderr_stream;
 };
 
@@ -55,7 +56,7 @@ bool digest_matches(const nlohmann::json& record);
 
 nlohmann::json policy_json(const Policy& policy);
 
-// Any bytes as JSON text: valid UTF-8 stays, other bytes become \xNN, and a backslash before x is doubled.
+// Any bytes as JSON text: valid UTF-8 stays, other bytes become \xNN, and a backslash is doubled, so that two names never look the same.
 std::string printable(const std::string& bytes);
 
 }  // namespace benchsand

@@ -44,9 +44,15 @@ const char* to_text(Outcome outcome) {
 
 namespace {
 
+// Killed for memory while far from its own limit: an ancestor or the host ran out, which is not the candidate's doing. A
+// sixteenth is more than the kernel's per-processor batches can hide.
+bool ran_out_elsewhere(const EndFacts& facts, const Limits& limits) {
+  return facts.memory_peak && *facts.memory_peak < limits.memory_bytes - limits.memory_bytes / 16;
+}
+
 Cause cause_of(const EndFacts& facts, const Limits& limits, bool signaled) {
   if (facts.killed_for) return *facts.killed_for;
-  if (facts.oom_kills > 0) return Cause::memory;
+  if (facts.oom_kills > 0) return ran_out_elsewhere(facts, limits) ? Cause::killed : Cause::memory;
   if (facts.cpu_used_us > limits.cpu_time_us) return Cause::cpu_time;
   if (facts.wall_used_us > limits.wall_time_us) return Cause::wall_time;
   return signaled ? Cause::signaled : Cause::exited;

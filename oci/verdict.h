@@ -24,9 +24,10 @@ struct End {
 
 // What the host knows when init is a zombie.
 struct EndFacts {
-  int wait_status = 0;              // of init, as waitpid gives it
-  std::optional<Cause> killed_for;  // the supervisor killed, and why
-  std::uint64_t oom_kills = 0;      // in the run's cgroup
+  int wait_status = 0;                       // of init, as waitpid gives it
+  std::optional<Cause> killed_for;           // the supervisor killed, and why
+  std::uint64_t oom_kills = 0;               // in the run's cgroup
+  std::optional<std::uint64_t> memory_peak;  // absent where the kernel does not keep it
   std::uint64_t cpu_used_us = 0, wall_used_us = 0;
 };
 

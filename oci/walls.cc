@@ -33,6 +33,8 @@ void network(const Policy&, const HostFacts&, WallBuilder wall) {
 
 void mounts(const Policy&, const HostFacts&, WallBuilder wall) {
   wall.at_the_door().equals("differences", "none").equals("unmasked", "none");
+  wall.at_the_door().named("inputs_made").same_as("inputs", "mounts.inputs_made");
+  wall.at_the_door().named("workdir_wanted").same_as("workdir", "mounts.workdir_wanted");
   wall.at_the_end().equals("differences.end", "none");
 }
 
@@ -62,6 +64,7 @@ void memory(const Policy& policy, const HostFacts& host, WallBuilder wall) {
   wall.at_the_door().equals("limit", limit).equals("swap", swap);
   if (host.cgroup == CgroupLayout::v2) wall.at_the_door().equals("oom_group", std::uint64_t{1});
   wall.at_the_end().equals("limit.end", limit).equals("swap.end", swap);
+  if (host.cgroup == CgroupLayout::v2) wall.at_the_end().equals("oom_group.end", std::uint64_t{1});
   wall.spent().at_most_where_counted("peak", limit).at_most_where_counted("swap_peak", swap).counted("oom_kills");
 }
 
@@ -81,7 +84,7 @@ void cpu_time(const Policy& policy, const HostFacts&, WallBuilder wall) {
       .equals("cpus_milli", policy.limits.cpus_milli)
       .equals("backstop", backstop + "/" + backstop)
       .counted("usage_us");
-  wall.at_the_end().at_least("usage_us.end", "cpu-time.usage_us");
+  wall.at_the_end().equals("cpus_milli.end", policy.limits.cpus_milli).at_least("usage_us.end", "cpu-time.usage_us");
   wall.spent().difference_of("used_us", "cpu-time.usage_us.end", "cpu-time.usage_us");
   wall.spent().at_most("overshoot_us", kLatestEnforcementUs);
 }
@@ -108,7 +111,8 @@ void privileges(const Policy& policy, const HostFacts&, WallBuilder wall) {
       .equals("descriptors", "0 1 2")
       .equals("devices", kAllowedDevices)
       .equals("open_files", files + "/" + files)
-      .equals("core", "0/0");
+      .equals("core", "1/1")
+      .equals("oom_score_adj", std::uint64_t{1000});
 }
 
 void syscalls(const Policy& policy, const HostFacts&, WallBuilder wall) {
@@ -135,7 +139,7 @@ void teardown(const Policy&, const HostFacts&, WallBuilder wall) {
   wall.after()
       .equals("populated", std::uint64_t{0})
       .equals("processes_left", std::uint64_t{0})
-      .counted_or("processes_killed", kInitDiedFirst)
+      .counted_or("processes_killed", kInitEndedFirst)
       .equals("cgroup", "gone")
       .equals("mounts", "gone")
       .equals("run_folder", "gone")

@@ -32,9 +32,9 @@ std::vector<Rule> wall_rules(const Policy& policy, const HostFacts& host);
 // What a kernel without an optional counter is recorded with (pids.peak before 6.6, memory.peak before 5.19).
 inline constexpr const char* kNotInThisKernel = "not in this kernel";
 
-// Left-over processes are counted when init calls exit_group, or before the supervisor kills. An init that dies of a
-// signal takes its pid namespace along before anybody can count.
-inline constexpr const char* kInitDiedFirst = "init died of a signal before they could be counted";
+// Left-over processes are counted when init calls exit_group, or before the supervisor kills. An init that ends in another
+// way (a signal, exit(2) by its last thread) takes its pid namespace along before anybody can count.
+inline constexpr const char* kInitEndedFirst = "init ended before they could be counted";
 
 // What may stand in /dev, by name and number; see `privileges`.
 inline constexpr const char* kAllowedDevices = "full 1:7, null 1:3, random 1:8, tty 5:0, urandom 1:9, zero 1:5";

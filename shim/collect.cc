@@ -12,6 +12,8 @@ namespace benchsand {
 
 namespace {
 
+constexpr std::size_t kRefusedListed = 1000;
+
 class Collector {
  public:
   explicit Collector(const CollectCaps& caps) : caps_(caps) {}
@@ -30,6 +32,7 @@ class Collector {
     if (depth > caps_.depth) return refuse(path, "deeper than " + std::to_string(caps_.depth) + " levels");
     if (S_ISREG(facts.st_mode)) return file(from, into, name, path);
     if (!S_ISDIR(facts.st_mode)) return refuse(path, kind(facts.st_mode));
+    if (++directories_ > caps_.files) return refuse(path, "more than " + std::to_string(caps_.files) + " directories");
     const Fd inside = TRY(sys::openat2_beneath(from.get(), name, O_RDONLY | O_DIRECTORY));
     TRY_VOID(sys::mkdirat(into.get(), name, 0755));
     const Fd target = TRY(sys::open_directory(into.get(), name));
@@ -91,12 +94,16 @@ class Collector {
   }
 
   Result<void> refuse(const std::string& path, std::string reason) {
-    collected_.refused.push_back({path, std::move(reason)});
+    // A record that lists tens of thousands of names helps nobody and costs the host gigabytes.
+    if (collected_.refused.size() < kRefusedListed)
+      collected_.refused.push_back({path, std::move(reason)});
+    else
+      ++collected_.refused_more;
     return {};
   }
 
   const CollectCaps& caps_;
-  std::uint64_t bytes_ = 0;
+  std::uint64_t bytes_ = 0, directories_ = 0;
   Collected collected_;
 };
 

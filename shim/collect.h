@@ -12,7 +12,8 @@ namespace benchsand {
 
 struct Collected {
   std::vector<CollectedFile> files;
-  std::vector<RefusedFile> refused;
+  std::vector<RefusedFile> refused;  // the first 1000
+  std::uint64_t refused_more = 0;    // how many came after
 };
 
 // From the mount's root into the existing empty directory `into`.

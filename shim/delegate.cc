@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -27,12 +28,12 @@ constexpr std::uint64_t kEndWithinUs = 10'000'000;
 
 // What the child needs, laid out before the fork: between fork and exec nothing may allocate.
 struct Child {
-  int go = -1, report = -1, exit_code = -1;
+  int lifeline = -1, report = -1, exit_code = -1;
   std::array<int, 3> standard{};
   int binary = -1;
   const char* binary_path = nullptr;  // to be opened anew; null: execute `binary` as it is
-  int output_mount = -1;
-  const char* output_target = nullptr;
+  const Attachment* attachments = nullptr;
+  std::size_t attachment_count = 0;
   char* const* arguments = nullptr;
   char* const* environment = nullptr;
 };
@@ -88,6 +89,8 @@ int binary_in_this_namespace(const Child& child) {
   set_standard_descriptors(child);
   reset_signals(child);
   ::umask(022);
+  // What benchsand was started with must not colour the candidate's run.
+  must(child, "setpriority", ::setpriority(PRIO_PROCESS, 0, 0) == 0);
   must(child, "close_range", ::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) == 0);
   ::syscall(SYS_execveat, binary_in_this_namespace(child), "", child.arguments, child.environment, AT_EMPTY_PATH);
   give_up(child, "execveat the delegate");
@@ -109,16 +112,18 @@ int binary_in_this_namespace(const Child& child) {
 
 [[noreturn]] void run_keeper(const Child& child) {
   must(child, "prctl PR_SET_PDEATHSIG", ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
-  // benchsand may have died before the line above; then its end of this pipe is closed and nothing arrives.
-  char go = 0;
-  if (::read(child.go, &go, 1) != 1) ::_exit(127);
+  // benchsand may have died before the line above; then its end of this pipe is closed already.
+  pollfd lifeline = {child.lifeline, 0, 0};
+  if (::poll(&lifeline, 1, 0) != 0) ::_exit(127);
   must(child, "make mounts private", ::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
   // The delegate reads /proc/self; in its own pid namespace that needs a proc of its own.
   must(child, "mount /proc", ::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0);
-  if (child.output_mount >= 0)
-    must(
-        child, "move_mount the output",
-        ::syscall(SYS_move_mount, child.output_mount, "", AT_FDCWD, child.output_target, MOVE_MOUNT_F_EMPTY_PATH) == 0);
+  for (std::size_t i = 0; i < child.attachment_count; ++i) {
+    const Attachment& attachment = child.attachments[i];
+    must(child, "move_mount",
+         ::syscall(SYS_move_mount, attachment.mount->get(), "", AT_FDCWD, attachment.target.c_str(),
+                   MOVE_MOUNT_F_EMPTY_PATH) == 0);
+  }
   // vfork: the child executes at once, and copying page tables for that costs as much as a namespace.
   const pid_t delegate = ::vfork();
   must(child, "vfork the delegate", delegate >= 0);
@@ -133,7 +138,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return list;
 }
 
-Result<Fd> clone_keeper(const Child& child, const Fd& go_write) {
+Result<Fd> clone_keeper(const Child& child, const Fd& lifeline) {
   int pidfd = -1;
   clone_args args{};
   args.flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_PIDFD;
@@ -142,7 +147,7 @@ Result<Fd> clone_keeper(const Child& child, const Fd& go_write) {
   const long pid = ::syscall(SYS_clone3, &args, sizeof args);
   if (pid < 0) return sys_error("clone3", "CLONE_NEWPID|CLONE_NEWNS", errno);
   if (pid == 0) {
-    ::close(go_write.get());  // or our own copy would keep the pipe open for ever
+    ::close(lifeline.get());  // or our own copy would keep the pipe open for ever
     run_keeper(child);
   }
   return Fd(pidfd);
@@ -170,24 +175,24 @@ Result<Delegate> Delegate::start(const DelegateBinary& binary, DelegateStart sta
   arguments.insert(arguments.end(), start.arguments.begin(), start.arguments.end());
   std::vector<std::string> environment = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"};
   const auto argv = pointers(arguments), envp = pointers(environment);
-  sys::Pipe go = TRY(sys::pipe()), report = TRY(sys::pipe()), exit_code = TRY(sys::pipe());
+  sys::Pipe lifeline = TRY(sys::pipe()), report = TRY(sys::pipe()), exit_code = TRY(sys::pipe());
   Child child;
-  child.go = go.read.get();
+  child.lifeline = lifeline.read.get();
   child.report = report.write.get();
   child.exit_code = exit_code.write.get();
   child.standard = {start.standard_input.get(), start.standard_output.get(), start.standard_error.get()};
   child.binary = binary.file.get();
   if (!binary.sealed) child.binary_path = binary.path.c_str();
-  if (start.output_mount) child.output_mount = start.output_mount->get();
-  child.output_target = start.output_target.c_str();
+  child.attachments = start.attachments.data();
+  child.attachment_count = start.attachments.size();
   child.arguments = argv.data();
   child.environment = envp.data();
 
   Delegate delegate;
   delegate.exit_pipe_ = std::move(exit_code.read);
-  delegate.keeper_ = TRY(clone_keeper(child, go.write));
+  delegate.lifeline_ = std::move(lifeline.write);
+  delegate.keeper_ = TRY(clone_keeper(child, delegate.lifeline_));
   report.write.reset();
-  TRY_VOID(sys::write_all(go.write, "g", "the delegate's start pipe"));
   delegate.report_ = std::move(report.read);
   return delegate;
 }

@@ -28,11 +28,16 @@ struct DelegateBinary {
 // directory in which version and digest of a binary are kept by its identity (device, inode, size, times).
 Result<DelegateBinary> find_delegate(const std::string& name, const std::string& cache);
 
+// A detached mount and where it appears in the delegate's mount namespace.
+struct Attachment {
+  const Fd* mount = nullptr;
+  std::string target;
+};
+
 struct DelegateStart {
   std::vector<std::string> arguments;  // without argv[0]
   Fd standard_input, standard_output, standard_error;
-  const Fd* output_mount = nullptr;  // detached mount to be attached at output_target
-  std::string output_target;
+  std::vector<Attachment> attachments;
 };
 
 class Delegate {
@@ -55,6 +60,7 @@ class Delegate {
   Delegate() = default;
   Fd keeper_;  // pidfd
   Fd report_;
+  Fd lifeline_;  // open as long as benchsand lives
   Fd exit_pipe_;
 };
 

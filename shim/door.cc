@@ -121,6 +121,7 @@ Result<void> observe_at_door(Door& door, const SeccompNotify& notify, const Poli
   observe_namespaces(door.init, evidence);
   observe_places(door.init, policy, made.rootfs_identity, made.output_identity, evidence);
   observe_mounts(door.init.read("mountinfo"), door.init.name("mountinfo"), policy, "", evidence);
+  observe_inputs(door.init, made.inputs, evidence);
   observe_masks(door.init, policy, evidence);
   observe_network_at_door(door.init, evidence);
   observe_start_time(door.init, "", evidence);

@@ -35,6 +35,7 @@ struct Made {
   StandardStreams streams;
   std::string rootfs_identity;
   std::string output_identity;
+  std::vector<std::pair<std::string, std::string>> inputs;  // target, identity
   ExpectedFilter filter;
 };
 

@@ -27,7 +27,7 @@ void spend(Evidence& evidence, const Watched& watched, const Limits& limits, std
   if (watched.left_behind)
     evidence.set("teardown.processes_killed", *watched.left_behind, "cgroup.procs");
   else
-    evidence.set("teardown.processes_killed", std::string(kInitDiedFirst), "cgroup.procs");
+    evidence.set("teardown.processes_killed", std::string(kInitEndedFirst), "cgroup.procs");
 
   const std::string source = "cpu.stat usage_usec";
   const auto *first = number_at(evidence, "cpu-time.usage_us"), *last = number_at(evidence, "cpu-time.usage_us.end");
@@ -47,6 +47,7 @@ EndFacts end_facts(const Evidence& evidence, const Watched& watched, int wait_st
   facts.killed_for = watched.killed_for;
   facts.wall_used_us = watched.wall_used_us;
   if (const auto* kills = number_at(evidence, "memory.oom_kills")) facts.oom_kills = *kills;
+  if (const auto* peak = number_at(evidence, "memory.peak")) facts.memory_peak = *peak;
   if (const auto* used = number_at(evidence, "cpu-time.used_us")) facts.cpu_used_us = *used;
   return facts;
 }

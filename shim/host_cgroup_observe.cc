@@ -123,29 +123,28 @@ Value cpus_of(const std::optional<std::uint64_t>& quota, std::uint64_t period) {
 void RunCgroup::observe_v2_limits(Evidence& evidence, const std::string& suffix) const {
   take_limit(evidence, "memory.limit" + suffix, "memory", "memory.max");
   take_limit(evidence, "memory.swap" + suffix, "memory", "memory.swap.max");
-  if (!suffix.empty()) return;
-  take_counter(evidence, "memory.oom_group", "memory", "memory.oom.group", false);
+  take_counter(evidence, "memory.oom_group" + suffix, "memory", "memory.oom.group", false);
   const std::string source = name(unified(), "cpu.max");
   const auto text = read(unified(), "cpu.max");
   const auto quota = text ? parse_cpu_max(*text, source) : Result<CpuMax>(std::unexpected(text.error()));
   if (quota)
-    evidence.set("cpu-time.cpus_milli", cpus_of(quota->quota_us, quota->period_us), source);
+    evidence.set("cpu-time.cpus_milli" + suffix, cpus_of(quota->quota_us, quota->period_us), source);
   else
-    evidence.missing("cpu-time.cpus_milli", quota.error().message, source);
+    evidence.missing("cpu-time.cpus_milli" + suffix, quota.error().message, source);
 }
 
 void RunCgroup::observe_v1_limits(Evidence& evidence, const std::string& suffix) const {
   take_counter(evidence, "memory.limit" + suffix, "memory", "memory.limit_in_bytes", false);
   take_counter(evidence, "memory.swap" + suffix, "memory", "memory.memsw.limit_in_bytes", false);
   const Place* cpu = place("cpu");
-  if (!suffix.empty() || !cpu) return;
+  if (!cpu) return evidence.missing("cpu-time.cpus_milli" + suffix, "no cpu controller", "cpu.cfs_quota_us");
   const std::string source = name(*cpu, "cpu.cfs_quota_us");
   const auto observe = [&]() -> Result<Value> {
     const auto quota = TRY(parse_cfs_quota(TRY(read(*cpu, "cpu.cfs_quota_us")), source));
     const auto period = TRY(parse_counter(TRY(read(*cpu, "cpu.cfs_period_us")), name(*cpu, "cpu.cfs_period_us")));
     return cpus_of(quota, period);
   };
-  evidence.take("cpu-time.cpus_milli", observe(), source);
+  evidence.take("cpu-time.cpus_milli" + suffix, observe(), source);
 }
 
 void RunCgroup::observe_alone(Evidence& evidence) const {

@@ -175,6 +175,10 @@ void observe_privileges(const HostProcess& process, Evidence& evidence) {
     evidence.set("syscalls.filters", status->seccomp_filters, source + " Seccomp_filters");
   }
   observe_rlimits(process, evidence);
+  const auto adjustment = process.read("oom_score_adj");
+  const auto number = adjustment ? parse_counter(*adjustment, process.name("oom_score_adj"))
+                                 : Result<std::uint64_t>(std::unexpected(adjustment.error()));
+  evidence.take("privileges.oom_score_adj", number, process.name("oom_score_adj"));
 }
 
 void observe_descriptors(const HostProcess& process, const StandardStreams& made, Evidence& evidence) {
@@ -210,6 +214,25 @@ void observe_places(const HostProcess& process, const Policy& policy, const std:
   evidence.set("output.source_identity", output_identity, "fstat of the mount that benchsand made");
   evidence.take("output.identity", identity_inside(process, policy.output), process.name("root") + policy.output);
   evidence.take("privileges.devices", devices_of(process), process.name("root/dev"));
+  evidence.take("mounts.workdir_wanted", identity_inside(process, policy.workdir),
+                process.name("root") + policy.workdir);
+  const auto cwd = sys::fstatat(process.dir().get(), "cwd", 0);
+  evidence.take("mounts.workdir",
+                cwd ? Result<std::string>(identity_of(*cwd)) : Result<std::string>(std::unexpected(cwd.error())),
+                process.name("cwd"));
+}
+
+void observe_inputs(const HostProcess& process, const std::vector<std::pair<std::string, std::string>>& made,
+                    Evidence& evidence) {
+  std::string opened;
+  for (const auto& [target, identity] : made) opened += target + "=" + identity + " ";
+  evidence.set("mounts.inputs_made", "inputs: " + opened, "fstat of what was opened");
+  const auto seen = [&]() -> Result<std::string> {
+    std::string found;
+    for (const auto& [target, identity] : made) found += target + "=" + TRY(identity_inside(process, target)) + " ";
+    return "inputs: " + found;
+  };
+  evidence.take("mounts.inputs", seen(), process.name("root"));
 }
 
 void observe_masks(const HostProcess& process, const Policy& policy, Evidence& evidence) {

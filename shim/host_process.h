@@ -39,6 +39,10 @@ void observe_places(const HostProcess& process, const Policy& policy, const std:
                     const std::string& output_identity, Evidence& evidence);  // rootfs, output, devices
 void observe_start_time(const HostProcess& process, const std::string& suffix, Evidence& evidence);
 
+// What stands at the targets of the inputs, and the working directory.
+void observe_inputs(const HostProcess& process, const std::vector<std::pair<std::string, std::string>>& made,
+                    Evidence& evidence);
+
 // Paths to be hidden or write-protected that exist in the container and have no mount over them.
 void observe_masks(const HostProcess& process, const Policy& policy, Evidence& evidence);
 

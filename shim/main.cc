@@ -94,7 +94,11 @@ Result<int> bundle(const Options& options) {
   std::filesystem::create_directories(options.bundle + "/output", failed);
   if (failed) return usage("make the bundle " + options.bundle + ": " + failed.message());
   const std::string dir = std::filesystem::canonical(options.bundle).string();
-  const std::string config = render_bundle(policy, facts, {rootfs.path, dir + "/output", "", "", false});
+  BundlePlaces places;
+  places.rootfs = rootfs.path;
+  places.output = dir + "/output";
+  places.swap_file_exists = false;
+  const std::string config = render_bundle(policy, facts, places);
   if (const auto made = sys::create_file(sys::kHere, dir + "/config.json", config, 0644); !made)
     return usage("make the bundle " + options.bundle + ": " + made.error().message + "; a bundle is never overwritten");
   if (::chown((dir + "/output").c_str(), policy.uid, policy.gid) != 0)
@@ -192,5 +196,6 @@ int main_of(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGCHLD, SIG_DFL);  // a caller that ignores it would take our children's exit statuses away
   return benchsand::main_of(argc, argv);
 }

@@ -111,7 +111,7 @@ std::string summary(const json& record, const std::string& wall) {
          const std::string killed = after("teardown", "processes_killed");
          const bool counted = killed.find_first_not_of("0123456789") == std::string::npos;
          return (counted ? killed + " left-over processes killed"
-                         : "left-over processes not counted: init died of a signal") +
+                         : "left-over processes not counted: init ended before") +
                 "; cgroup, mounts and folder gone";
        }},
       {"evidence",

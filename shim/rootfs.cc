@@ -2,6 +2,7 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/file.h>
@@ -36,6 +37,16 @@ Result<std::string> digest_of_file(const Fd& file, const std::string& path) {
     digest.update({buffer.data(), static_cast<std::size_t>(n)});
     at += n;
   }
+}
+
+// Root's alone: an archive can hold set-user-ID programs, which no user of this host may find there.
+Result<void> make_rootfs_cache() {
+  for (const std::string& path : {std::string(kStateBase), std::string(kRootfsCache)}) {
+    const auto made = sys::mkdirat(sys::kHere, path, 0700);
+    if (!made && made.error().error_number != EEXIST) return made;
+    if (::chmod(path.c_str(), 0700) != 0) return sys_error("chmod", path, errno);
+  }
+  return {};
 }
 
 std::unexpected<Error> archive_fault(const std::string& tried, archive* a) {
@@ -84,7 +95,34 @@ Result<void> unpack_entries(archive* from, archive* to, const std::string& into)
   }
 }
 
-Result<void> unpack(const Fd& file, const std::string& path, const std::string& into) {
+// What libarchive reads, hashed on its way: the file may change between the look-up of its digest and the unpacking.
+struct HashedFile {
+  const Fd& file;
+  Sha256 digest{};
+  std::array<char, 65536> buffer{};
+
+  static la_ssize_t read(archive* a, void* self, const void** block) {
+    auto& source = *static_cast<HashedFile*>(self);
+    const ssize_t n = ::read(source.file.get(), source.buffer.data(), source.buffer.size());
+    if (n < 0) archive_set_error(a, errno, "read");
+    if (n > 0) source.digest.update({source.buffer.data(), static_cast<std::size_t>(n)});
+    *block = source.buffer.data();
+    return n;
+  }
+  Result<std::string> rest(const std::string& path) {
+    for (;;) {
+      const ssize_t n = ::read(file.get(), buffer.data(), buffer.size());
+      if (n < 0) return sys_error("read", path, errno);
+      if (n == 0) return digest.hex();
+      digest.update({buffer.data(), static_cast<std::size_t>(n)});
+    }
+  }
+};
+
+// Returns the digest of the bytes that were unpacked.
+Result<std::string> unpack(const Fd& file, const std::string& path, const std::string& into) {
+  HashedFile source{file};
+  if (::lseek(file.get(), 0, SEEK_SET) != 0) return sys_error("lseek", path, errno);
   const Archive from(archive_read_new()), to(archive_write_disk_new());
   archive_read_support_format_tar(from.get());
   archive_read_support_filter_gzip(from.get());
@@ -92,24 +130,40 @@ Result<void> unpack(const Fd& file, const std::string& path, const std::string& 
   archive_read_support_filter_zstd(from.get());
   archive_write_disk_set_options(to.get(), ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_TIME | ARCHIVE_EXTRACT_OWNER |
                                                ARCHIVE_EXTRACT_SECURE_NODOTDOT | ARCHIVE_EXTRACT_SECURE_SYMLINKS);
-  if (archive_read_open_fd(from.get(), file.get(), 65536) != ARCHIVE_OK)
+  if (archive_read_open(from.get(), &source, nullptr, HashedFile::read, nullptr) != ARCHIVE_OK)
     return usage(archive_fault("open the rootfs " + path + " as a tar archive", from.get()).error().message);
   TRY_VOID(unpack_entries(from.get(), to.get(), into));
   if (archive_write_close(to.get()) != ARCHIVE_OK) return archive_fault("unpack " + path, to.get());
+  return source.rest(path);
+}
+
+// Whatever an archive says of its own top, nobody but root may write there.
+Result<void> claim_top(const std::string& directory) {
+  if (::chown(directory.c_str(), 0, 0) != 0) return sys_error("chown", directory, errno);
+  if (::chmod(directory.c_str(), 0755) != 0) return sys_error("chmod", directory, errno);
   return {};
 }
 
+Result<void> unpack_into(const std::string& temporary, const Fd& file, const std::string& path,
+                         const std::string& digest) {
+  const std::string unpacked = TRY(unpack(file, path, temporary));
+  if (unpacked != digest) return fault("unpack " + path + ": the file changed meanwhile");
+  return claim_top(temporary);
+}
+
 Result<std::string> cached_tar(const Fd& file, const std::string& path) {
-  std::error_code failed;
-  std::filesystem::create_directories(kRootfsCache, failed);
-  if (failed) return fault("create " + std::string(kRootfsCache) + ": " + failed.message());
-  const std::string ready = std::string(kRootfsCache) + "/" + TRY(digest_of_file(file, path));
+  if (!S_ISREG(TRY(sys::fstat(file, path)).st_mode))
+    return usage("use the rootfs " + path + ": neither a directory nor a regular file");
+  TRY_VOID(make_rootfs_cache());
+  const std::string digest = TRY(digest_of_file(file, path)), ready = std::string(kRootfsCache) + "/" + digest;
   if (TRY(sys::exists(sys::kHere, ready))) return ready;
   const std::string temporary = ready + "." + TRY(sys::random_hex(6));
   TRY_VOID(sys::mkdirat(sys::kHere, temporary, 0755));
-  if (auto unpacked = unpack(file, path, temporary); !unpacked) {
+  const Fd lock = TRY(sys::open_directory(sys::kHere, temporary));  // held while unpacking; gc removes what is not
+  TRY_VOID(sys::flock(lock, temporary, true));
+  if (auto done = unpack_into(temporary, file, path, digest); !done) {
     TRY_VOID(sys::remove_tree(sys::kHere, temporary));
-    return std::unexpected(unpacked.error());
+    return std::unexpected(done.error());
   }
   // Another run may have been first with the same bytes.
   if (!sys::renameat(sys::kHere, temporary, ready)) TRY_VOID(sys::remove_tree(sys::kHere, temporary));
@@ -203,6 +257,20 @@ Result<void> check_task_files(const Policy& policy) {
   return {};
 }
 
+Result<std::vector<std::string>> collect_rootfs_garbage() {
+  std::vector<std::string> lines;
+  if (!TRY(sys::exists(sys::kHere, kRootfsCache))) return lines;
+  for (const auto& name : TRY(sys::list_directory(sys::kHere, kRootfsCache))) {
+    if (name.find('.') == std::string::npos) continue;
+    const std::string path = std::string(kRootfsCache) + "/" + name;
+    const Fd lock = TRY(sys::open_directory(sys::kHere, path));
+    if (!TRY(sys::try_flock(lock, path))) continue;
+    TRY_VOID(sys::remove_tree(sys::kHere, path));
+    lines.push_back("cleared the half unpacked " + path);
+  }
+  return lines;
+}
+
 Result<Rootfs> open_rootfs(const std::string& path) {
   const auto facts = TRY(sys::fstatat(sys::kHere, path, 0));
   Rootfs rootfs;
@@ -214,8 +282,67 @@ Result<Rootfs> open_rootfs(const std::string& path) {
   if (failed) return fault("find the rootfs " + path + ": " + failed.message());
   if (rootfs.path == "/") return usage("use / as rootfs: it is this host; give a directory made for the sandbox");
   rootfs.dir = TRY(sys::open_directory(sys::kHere, rootfs.path));
-  rootfs.identity = identity_of(TRY(sys::fstat(rootfs.dir, rootfs.path)));
+  const auto top = TRY(sys::fstat(rootfs.dir, rootfs.path));
+  // Whoever can write there while the delegate works can lead it elsewhere.
+  if (top.st_uid != 0 || (top.st_mode & 022) != 0)
+    return usage("use the rootfs " + rootfs.path +
+                 ": it must belong to root and be writable by nobody else: chown root " + rootfs.path +
+                 " && chmod go-w " + rootfs.path);
+  rootfs.identity = identity_of(top);
+  rootfs.mount = TRY(sys::read_only_mount(rootfs.dir, rootfs.path));
   return rootfs;
+}
+
+namespace {
+
+// The first entry that is neither file, directory nor symbolic link; empty when there is none. By the type in the directory
+// itself, so that a large input costs a listing and no stat.
+Result<std::string> special_file_in(const Fd& dir, const std::string& path) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(::fcntl(dir.get(), F_DUPFD_CLOEXEC, 0)), ::closedir);
+  if (!stream) return sys_error("list", path, errno);
+  errno = 0;
+  while (const dirent* entry = ::readdir(stream.get())) {
+    const std::string name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    mode_t mode = DTTOIF(entry->d_type);
+    if (entry->d_type == DT_UNKNOWN) mode = TRY(sys::fstatat(dir.get(), name, AT_SYMLINK_NOFOLLOW)).st_mode & S_IFMT;
+    if (mode == S_IFDIR) {
+      const std::string found = TRY(special_file_in(TRY(sys::open_directory(dir.get(), name)), path + "/" + name));
+      if (!found.empty()) return found;
+    } else if (mode != S_IFREG && mode != S_IFLNK) {
+      return path + "/" + name;
+    }
+    errno = 0;
+  }
+  if (errno != 0) return sys_error("list", path, errno);
+  return std::string();
+}
+
+Result<Input> open_input(const InputMount& asked) {
+  Input input;
+  input.target = asked.target;
+  const Fd opened = TRY(sys::openat(sys::kHere, asked.source, O_PATH | O_NOFOLLOW));
+  const auto facts = TRY(sys::fstat(opened, asked.source));
+  input.directory = S_ISDIR(facts.st_mode);
+  input.identity = identity_of(facts);
+  if (!input.directory && !S_ISREG(facts.st_mode))
+    return usage("mount the input " + asked.source + ": neither a directory nor a regular file");
+  if (input.directory) {
+    const std::string special = TRY(special_file_in(TRY(sys::open_directory(opened.get(), ".")), asked.source));
+    if (!special.empty())
+      return usage("mount the input " + asked.source + ": " + special +
+                   " is a socket, FIFO or device, through which a candidate could talk to this host; take it out");
+  }
+  input.mount = TRY(sys::read_only_mount(opened, asked.source));
+  return input;
+}
+
+}  // namespace
+
+Result<std::vector<Input>> open_inputs(const Policy& policy) {
+  std::vector<Input> inputs;
+  for (const auto& asked : policy.inputs) inputs.push_back(TRY(open_input(asked)));
+  return inputs;
 }
 
 Result<void> prepare_mount_points(const Rootfs& rootfs, Policy& policy) {

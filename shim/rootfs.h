@@ -13,14 +13,29 @@ struct Rootfs {
   std::string identity;  // "device:inode" of it, compared with /proc/PID/root at the door
   Fd dir;
   bool unpacked = false;  // our own copy of an archive
+  Fd mount;               // detached, read-only: the delegate cannot write through it either
 };
 
+inline constexpr const char* kStateBase = "/var/lib/benchsand";
 inline constexpr const char* kRootfsCache = "/var/lib/benchsand/rootfs";
 
 // Everything on this host that the task names is there and of the right kind; all that is wrong is said at once. Kind usage.
 Result<void> check_task_files(const Policy& policy);
 
 Result<Rootfs> open_rootfs(const std::string& path);
+
+// Removes what killed unpackings left in the cache; a line for each.
+Result<std::vector<std::string>> collect_rootfs_garbage();
+
+// An input, opened once: what is mounted is what was opened, whatever becomes of its name.
+struct Input {
+  std::string target;
+  std::string identity;  // compared with what stands at the target at the door
+  bool directory = true;
+  Fd mount;
+};
+// Refuses sockets, FIFOs and devices in an input: reading-only does not stop a candidate from talking through them.
+Result<std::vector<Input>> open_inputs(const Policy& policy);
 
 // Makes the sources of the inputs absolute and real, and requires a place in the rootfs for every mount and for the working
 // directory. A delegate would make what is missing, in the operator's own directory and for every later run; so a

@@ -40,6 +40,8 @@ class Run {
 
  private:
   Result<void> write_bundle();
+  std::string input_place(std::size_t index) const;
+  Result<std::vector<Attachment>> attachments();
   Result<void> start_delegate();
   Result<void> wait_for_listener();
   Result<bool> candidate_may_start();
@@ -61,6 +63,7 @@ class Run {
   RunRemains remains_;  // what teardown has to take away
   std::optional<ResultFolder> results_;
   std::optional<Rootfs> rootfs_;
+  std::vector<Input> inputs_;
   std::optional<OutputFs> output_;
   std::optional<SeccompListener> listener_;
   std::optional<OutputStream> out_, err_;
@@ -74,10 +77,12 @@ class Run {
 
 // 2. Prepare. Everything made here is known to remains_ from the moment it exists.
 Result<void> Run::prepare(const std::string& results_directory) {
-  signals_ = TRY(sys::signalfd({SIGINT, SIGTERM, SIGHUP, SIGQUIT}));
   stdin_ = TRY(standard_input(policy_.stdin_file));
   rootfs_ = TRY(open_rootfs(policy_.rootfs));
   TRY_VOID(prepare_mount_points(*rootfs_, policy_));
+  inputs_ = TRY(open_inputs(policy_));
+  // From here on a signal is answered by taking everything away; before, there is nothing to take away.
+  signals_ = TRY(sys::signalfd({SIGINT, SIGTERM, SIGHUP, SIGQUIT}));
   remains_.folder = TRY(RunFolder::create());
   facts_.id = remains_.folder->id();
   facts_.created = sys::utc_now();
@@ -93,6 +98,7 @@ Result<void> Run::prepare(const std::string& results_directory) {
   listener_ = TRY(SeccompListener::create(remains_.folder->path("listener")));
   made_.streams = {TRY(identity_of_fd(stdin_)), TRY(out_->identity()), TRY(err_->identity())};
   made_.rootfs_identity = rootfs_->identity;
+  for (const auto& input : inputs_) made_.inputs.emplace_back(input.target, input.identity);
   made_.output_identity = TRY(output_->identity());
   return {};
 }
@@ -111,13 +117,35 @@ Result<void> Run::story() {
 }
 
 Result<void> Run::write_bundle() {
-  const BundlePlaces places = {rootfs_->path, remains_.folder->path("output"), remains_.cgroup->leaf_path(),
-                               remains_.folder->path("listener"), remains_.cgroup->has_swap_file()};
+  BundlePlaces places;
+  places.rootfs = remains_.folder->path("rootfs");
+  places.output = remains_.folder->path("output");
+  places.cgroups_path = remains_.cgroup->leaf_path();
+  places.listener = remains_.folder->path("listener");
+  places.swap_file_exists = remains_.cgroup->has_swap_file();
+  for (std::size_t i = 0; i < inputs_.size(); ++i) places.inputs.push_back(input_place(i));
   const std::string config = render_bundle(policy_, host_.facts, places);
   facts_.config_sha256 = sha256_hex(config);
   evidence_.set("evidence.config_sha256", facts_.config_sha256, "config.json as written");
   evidence_.set("evidence.delegate_sha256", facts_.delegate.sha256, host_.delegate.path);
   return sys::create_file(remains_.folder->dir().get(), "config.json", config, 0600);
+}
+
+std::string Run::input_place(std::size_t index) const {
+  return remains_.folder->path("input-" + std::to_string(index));
+}
+
+// What the container is made of is handed over by descriptor: no name of the host is looked up again.
+Result<std::vector<Attachment>> Run::attachments() {
+  std::vector<Attachment> list = {{&rootfs_->mount, remains_.folder->path("rootfs")},
+                                  {&output_->mount(), remains_.folder->path("output")}};
+  TRY_VOID(sys::mkdirat(sys::kHere, list[0].target, 0700));
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    TRY_VOID(inputs_[i].directory ? sys::mkdirat(sys::kHere, input_place(i), 0700)
+                                  : sys::create_file(sys::kHere, input_place(i), "", 0600));
+    list.push_back({&inputs_[i].mount, input_place(i)});
+  }
+  return list;
 }
 
 Result<void> Run::start_delegate() {
@@ -130,8 +158,7 @@ Result<void> Run::start_delegate() {
   start.standard_input = std::move(stdin_);
   start.standard_output = out_->take_writer();
   start.standard_error = err_->take_writer();
-  start.output_mount = &output_->mount();
-  start.output_target = remains_.folder->path("output");
+  start.attachments = TRY(attachments());
   remains_.delegate = TRY(Delegate::start(host_.delegate, std::move(start)));
   return {};
 }
@@ -192,7 +219,7 @@ Result<void> Run::watch() {
 // 7. The end: init is a zombie that nobody reaps, so its exit status and the leaf cgroup are whole.
 Result<void> Run::observe_end() {
   RunCgroup& cgroup = *remains_.cgroup;
-  TRY_VOID(cgroup.kill());
+  TRY_VOID(kill_run(cgroup, *door_));
   TRY_VOID(cgroup.wait_empty(sys::monotonic_us() + kEmptyWithinUs));
   TRY_VOID(out_->drain_all());
   TRY_VOID(err_->drain_all());
@@ -227,6 +254,7 @@ Result<void> Run::collect() {
   auto collected = TRY(collect_outputs(output_->mount(), policy_.collect, TRY(results_->output())));
   facts_.outputs = std::move(collected.files);
   facts_.outputs_refused = std::move(collected.refused);
+  facts_.outputs_refused_more = collected.refused_more;
   return {};
 }
 
@@ -265,7 +293,9 @@ Result<RunReport> run_task(const Host& host, Policy policy, const std::string& r
   }
   if (const auto told = run.story(); !told) run.set_fault(told.error().message);
   run.tear_down();
-  return run.report();
+  auto report = run.report();
+  if (!report) run.discard_results();
+  return report;
 }
 
 }  // namespace benchsand

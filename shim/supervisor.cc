@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 
 namespace benchsand {
 
@@ -15,6 +16,13 @@ constexpr std::uint64_t kSmallestCpuWaitUs = 1'000;
 constexpr std::uint64_t kDiesWithinUs = 10'000'000;  // after cgroup.kill
 
 }  // namespace
+
+Result<void> kill_run(const RunCgroup& cgroup, const Door& door) {
+  const auto killed = cgroup.kill();
+  const auto signaled = sys::pidfd_send_signal(door.pidfd, SIGKILL);
+  if (!signaled && signaled.error().error_number != ESRCH) return signaled;
+  return killed;
+}
 
 Result<Watched> Supervisor::watch() {
   TRY_VOID(start());
@@ -76,7 +84,8 @@ Result<void> Supervisor::answer() {
   // When init ends, the kernel kills what is left in its pid namespace before anybody can look; so look first.
   if (notification->call == SYS_exit_group && door_.init.has_thread(notification->task) && !watched_.killed_for)
     TRY_VOID(look_at_ending_init());
-  TRY(notify_.let_run(*notification));
+  // A signal can void the wait, and then the call may never be made again: what was seen was not init's end.
+  if (!TRY(notify_.let_run(*notification)) && !watched_.killed_for) watched_.left_behind.reset();
   return {};
 }
 
@@ -111,7 +120,7 @@ Result<void> Supervisor::kill_for(Cause cause) {
   watched_.kill_at_us = sys::monotonic_us() - started_us_;
   give_up_us_ = sys::monotonic_us() + kDiesWithinUs;
   const auto counted = count_left_behind(0);
-  TRY_VOID(cgroup_.kill());
+  TRY_VOID(kill_run(cgroup_, door_));
   return counted;
 }
 

@@ -10,6 +10,10 @@
 
 namespace benchsand {
 
+// cgroup.kill signals thread-group leaders, and a leader that has exited while its threads live on does not hear it. The
+// signal to init reaches every thread of it, and the kernel then ends all of init's pid namespace.
+Result<void> kill_run(const RunCgroup& cgroup, const Door& door);
+
 struct Watched {
   std::optional<Cause> killed_for;  // why the supervisor killed; absent when init ended before
   std::uint64_t wall_used_us = 0;

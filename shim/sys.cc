@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/mount.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -101,6 +102,17 @@ Result<void> write_file(int dir, const std::string& path, std::string_view bytes
 Result<void> create_file(int dir, const std::string& path, std::string_view bytes, mode_t mode) {
   const Fd fd = TRY(openat(dir, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode));
   return write_all(fd, bytes, path);
+}
+
+Result<Fd> read_only_mount(const Fd& fd, const std::string& name) {
+  const long copy = ::syscall(SYS_open_tree, fd.get(), "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+  if (copy < 0) return sys_error("open_tree", name, errno);
+  Fd mount(static_cast<int>(copy));
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+  if (::syscall(SYS_mount_setattr, mount.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0)
+    return sys_error("mount_setattr", name, errno);
+  return mount;
 }
 
 Result<void> mkdirat(int dir, const std::string& path, mode_t mode) {

@@ -59,6 +59,9 @@ Result<void> write_file(int dir, const std::string& path, std::string_view bytes
 // Creates; an existing file is an error.
 Result<void> create_file(int dir, const std::string& path, std::string_view bytes, mode_t mode);
 
+// A detached copy of the mount at `fd`, read-only, without set-user-ID and device nodes; nothing below it that is mounted.
+Result<Fd> read_only_mount(const Fd& fd, const std::string& name);
+
 Result<void> mkdirat(int dir, const std::string& path, mode_t mode);
 Result<void> unlinkat(int dir, const std::string& path, int flags);
 Result<void> renameat(int dir, const std::string& from, const std::string& to);

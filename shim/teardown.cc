@@ -5,6 +5,7 @@
 
 #include "oci/mountinfo.h"
 #include "shim/result_folder.h"
+#include "shim/rootfs.h"
 
 namespace benchsand {
 
@@ -108,6 +109,7 @@ Result<std::vector<std::string>> collect_garbage() {
     else
       TRY_VOID(clear_run(host, id, "", lines));
   }
+  for (auto& line : TRY(collect_rootfs_garbage())) lines.push_back(std::move(line));
   return lines;
 }
 

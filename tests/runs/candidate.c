@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +46,31 @@ static int spin(long unused) {
   volatile int forever = 1;
   while (forever) {
   }
+  return 0;
+}
+
+static void* spin_thread(void* unused) {
+  (void)unused;
+  spin(0);
+  return NULL;
+}
+
+/* The thread-group leader ends and its thread goes on: a signal to the leader alone reaches nobody. */
+static int spin_without_leader(long processes) {
+  for (long i = 1; i < processes; ++i)
+    if (fork() == 0) break;
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, spin_thread, NULL) != 0) return 3;
+  syscall(SYS_exit, 0);
+  return 3;
+}
+
+static int record_locks(long unused) {
+  (void)unused;
+  int ends[2];
+  if (pipe(ends) != 0) return 3;
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+  printf("errno=%s\n", fcntl(ends[1], F_SETLK, &lock) == 0 ? "none" : strerrorname_np(errno));
   return 0;
 }
 
@@ -221,6 +247,8 @@ static const struct {
     {"crash", crash},
     {"sleep", sleep_for},
     {"spin", spin},
+    {"spin-without-leader", spin_without_leader},
+    {"record-locks", record_locks},
     {"alloc", alloc},
     {"spin-in-children", spin_in_children},
     {"forks", forks},

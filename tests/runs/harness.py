@@ -99,7 +99,7 @@ class Bench:
         return folder
 
     def living(self):
-        """Processes of this bench's candidates, whoever their parent is now."""
+        """Processes of this bench's candidates and keepers, whoever their parent is now."""
         return living(self.token)
 
     def seconds(self, number):
@@ -174,7 +174,8 @@ def living(token):
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
         except OSError:
             continue  # it has ended since
-        if command.startswith(b"/task/candidate") and token.encode() in command:
+        # The token stands in a candidate's arguments and in the paths of benchsand's own, so of a keeper's too.
+        if token.encode() in command:
             found.add(f"process {pid}: {command!r}")
     return found
 

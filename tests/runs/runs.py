@@ -104,6 +104,24 @@ def past_memory(bench, verb):
 
 
 @scenario
+def a_leader_that_ended_does_not_shield_its_threads(bench):
+    """cgroup.kill does not reach a process whose thread-group leader has exited."""
+    for processes in (1, 8):
+        run = bench.verb("spin-without-leader", processes, limits={"wall_time": bench.seconds(1), "cpu_time": bench.seconds(20), "cpus": 2})
+        run.expect(124, "limit", "wall-time")
+        between("wall time used", run.seen("spent", "wall-time", "used_us"), 1_000_000 * bench.slow, 2_000_000 * bench.slow)
+    run = bench.verb("spin-without-leader", 1, limits={"cpu_time": "500ms", "wall_time": bench.seconds(20)})
+    run.expect(124, "limit", "cpu-time")
+    between("CPU time used", run.seen("spent", "cpu-time", "used_us"), 400_000, 1_000_000)
+
+
+@scenario
+def record_locks_are_refused(bench):
+    """Their memory is charged to no cgroup."""
+    equal("errno", bench.verb("record-locks").expect(0, "succeeded", "exited").said(), {"errno": "EPERM"})
+
+
+@scenario
 def memory_kills_init(bench):
     run, limit = past_memory(bench, "alloc")
     between("memory peak", run.seen("spent", "memory", "peak"), limit * MIB * 3 // 4, limit * MIB)

@@ -121,7 +121,8 @@ TEST_CASE("any bytes become text that can be told apart again") {
                                                       {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
                                                       {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},
                                                       {"\xe2\x82", "\\xe2\\x82"},
-                                                      {"a\\b", "a\\b"}};
+                                                      {"a\\b", "a\\\\b"},
+                                                      {"\\\x80", "\\\\\\x80"}};
   for (const auto& [bytes, text] : rows) CHECK(printable(bytes) == text);
 }
 

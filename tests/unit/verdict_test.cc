@@ -292,6 +292,10 @@ TEST_CASE("who ended the run") {
   CHECK(cause(facts) == "cpu-time");
   facts.oom_kills = 1;
   CHECK(cause(facts) == "memory");
+  facts.memory_peak = limits.memory_bytes;
+  CHECK(cause(facts) == "memory");
+  facts.memory_peak = limits.memory_bytes / 2;
+  CHECK(cause(facts) == "killed");
   facts.killed_for = Cause::output;
   CHECK(cause(facts) == "output");
 }
