@@ -10,7 +10,6 @@
 #include "shim/host_cgroup.h"
 #include "shim/output_fs.h"
 #include "shim/result_folder.h"
-#include "shim/rootfs.h"
 #include "shim/run_folder.h"
 #include "shim/stdio.h"
 #include "shim/teardown.h"
@@ -173,77 +172,6 @@ TEST_CASE("a stream keeps up to its cap and counts the rest") {
   const auto facts = stream->facts();
   CHECK(facts.kept == 10);
   CHECK(std::filesystem::file_size(folder.path("kept")) == 10);
-}
-
-TEST_CASE("a rootfs archive is unpacked once, and cannot reach outside") {
-  const TempFolder folder;
-  std::filesystem::create_directories(folder.path("tree/bin"));
-  folder.write("tree/bin/program", "p");
-  REQUIRE(std::system(("tar -C " + folder.path("tree") + " -cf " + folder.path("good.tar") + " .").c_str()) == 0);
-  REQUIRE(std::system(("tar -C " + folder.path("tree") + " -P --transform 's,^./bin,../../escaped,' -cf " +
-                       folder.path("bad.tar") + " ./bin")
-                          .c_str()) == 0);
-  const auto good = open_rootfs(folder.path("good.tar"));
-  REQUIRE(good);
-  CHECK(std::filesystem::exists(good->path + "/bin/program"));
-  CHECK(open_rootfs(folder.path("good.tar"))->path == good->path);
-  const auto bad = open_rootfs(folder.path("bad.tar"));
-  REQUIRE_FALSE(bad);
-  CHECK(bad.error().message.find("..") != std::string::npos);
-  CHECK_FALSE(std::filesystem::exists("/var/lib/benchsand/escaped"));
-  std::filesystem::remove_all(good->path);
-  CHECK(error_of(open_rootfs("/")) == "use / as rootfs: it is this host; give a directory made for the sandbox");
-  CHECK(open_rootfs(folder.write("text", "no archive")).error().kind == Error::Kind::usage);
-}
-
-TEST_CASE("what a task names on the host is checked all at once") {
-  const TempFolder folder;
-  Policy policy;
-  policy.rootfs = folder.path("none");
-  policy.stdin_file = folder.path();
-  policy.inputs = {{folder.path("nothing"), "/in"}};
-  const auto checked = check_task_files(policy);
-  REQUIRE_FALSE(checked);
-  CHECK(checked.error().kind == Error::Kind::usage);
-  CHECK(checked.error().message ==
-        "rootfs: stat " + folder.path("none") + ": No such file or directory\nstdin: " + folder.path() +
-            " is not a regular file\ninput for /in: stat " + folder.path("nothing") + ": No such file or directory");
-}
-
-TEST_CASE("a rootfs directory is never changed: it has every mount point, or the task is refused") {
-  const TempFolder folder;
-  std::filesystem::create_directories(folder.path("rootfs/bin"));
-  std::filesystem::create_directories(folder.path("in"));
-  folder.write("file", "x");
-  const auto message = [&](const std::string& output, const std::string& source, const std::string& target,
-                           const std::string& workdir) {
-    Policy policy;
-    policy.output = output;
-    policy.workdir = workdir;
-    policy.inputs = {{folder.path(source), target}};
-    const auto rootfs = open_rootfs(folder.path("rootfs"));
-    REQUIRE(rootfs);
-    const auto prepared = prepare_mount_points(*rootfs, policy);
-    return prepared ? std::string("ok") : prepared.error().message;
-  };
-  const std::string root = folder.path("rootfs"), start = "use the rootfs " + root + ": ";
-  CHECK(message("/output", "in", "/task", "/nope") ==
-        start +
-            "it has no /proc, /dev, /output, /task, /nope; benchsand changes nothing in it, so make them: mkdir -p " +
-            root + "/proc " + root + "/dev " + root + "/output " + root + "/task " + root + "/nope");
-  CHECK(std::distance(std::filesystem::directory_iterator(root), {}) == 1);
-  for (const char* name : {"proc", "dev", "output", "task"}) std::filesystem::create_directories(root + "/" + name);
-  CHECK(message("/output", "in", "/task", "/output") == "ok");
-  CHECK(message("/output", "in", "/task", "/task") == "ok");
-  CHECK(message("/output", "in", "/task", "/task/none").find("no such directory in the input") != std::string::npos);
-  CHECK(message("/output", "in", "/task", "/output/sub") ==
-        "use the workdir /output/sub: the output is empty when the run starts");
-  CHECK(message("/output", "file", "/task", "/output") ==
-        start + "/task is a directory there, and the input is a file");
-  CHECK(message("/output", "file", "/app", "/output") ==
-        start + "it has no /app; benchsand changes nothing in it, so make it: touch " + root + "/app");
-  std::filesystem::create_directory_symlink("task", root + "/link");
-  CHECK(message("/output", "in", "/link", "/output") == start + "/link leads through a symbolic link");
 }
 
 TEST_CASE("gc clears what a dead owner left and nothing of a living one") {
