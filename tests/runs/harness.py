@@ -48,6 +48,8 @@ class Run:
         return dict(word.split("=", 1) for word in self.stdout().split())
 
     def expect(self, status, outcome, cause, **end):
+        if self.record is None:
+            raise Wrong(f"no record; exit status {self.status}: {self.stderr}")
         verdict, observed_end = self.record["verdict"], self.record["end"]
         if not verdict["scored"]:
             failures = "; ".join(f"{f['wall']}: expected {f['expected']}, observed {f['observed']} ({f['source']})"
