@@ -95,6 +95,7 @@ std::string render_bundle(const Policy& policy, const HostFacts& host, const Bun
       {"ociVersion", "1.0.0"},
       {"process", process(policy)},
       {"root", {{"path", places.rootfs}, {"readonly", true}}},
+      {"hostname", "benchsand"},
       {"mounts", mounts(policy, places)},
       {"linux",
        {{"resources", resources(policy, host, places)},

@@ -144,6 +144,7 @@ TEST_CASE("config.json carries every wall that config.json can carry") {
   const json config =
       json::parse(render_bundle(sample::policy(), sample::host(CgroupLayout::v2), {"/r", "/o", "/c", "/l", true}));
   CHECK(config["root"]["readonly"] == true);
+  CHECK(config["hostname"] == "benchsand");  // a new uts namespace starts with the host's own name
   CHECK(config["process"]["noNewPrivileges"] == true);
   CHECK(config["process"]["user"]["uid"] == 65534);
   for (const char* set : {"bounding", "effective", "inheritable", "permitted", "ambient"})
