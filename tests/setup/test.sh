@@ -9,7 +9,9 @@ export BENCHSAND_CACHE
 
 "$setup/packages.sh"
 "$setup/host.sh"
-"$setup/build.sh" build-sanitized unit_tests -DCMAKE_BUILD_TYPE=Debug -DBENCHSAND_SANITIZE=ON
+for tests in unit_tests host_tests; do
+  "$setup/build.sh" build-sanitized $tests -DCMAKE_BUILD_TYPE=Debug -DBENCHSAND_SANITIZE=ON
+done
 "$setup/build.sh" build all -DBENCHSAND_SANITIZED_BUILD="$PWD/build-sanitized"
 "$setup/rootfs.sh" tiny >/dev/null
 "$setup/rootfs.sh" python >/dev/null
