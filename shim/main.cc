@@ -33,7 +33,7 @@ struct Options {
   TaskRequest task;
   std::string engine = "crun";
   std::string results = "benchsand-results";
-  std::string bundle;
+  std::string bundle, record;
   std::vector<std::string> settings;
   std::string profile;
   bool json = false, quiet = false, markdown = false;
@@ -122,6 +122,21 @@ Result<int> limits(const Options& options) {
   return kSucceeded;
 }
 
+// The verdict of a record, as `run` printed it; from the record alone, long after the run.
+Result<int> verdict(const Options& options) {
+  const auto text = sys::read_file(sys::kHere, options.record, 64 << 20);
+  if (!text) return usage("read the record: " + text.error().message);
+  const auto record = nlohmann::json::parse(*text, nullptr, false);
+  if (!digest_matches(record))
+    return usage("read the record " + options.record + ": it is not a record, or its digest does not match");
+  try {
+    say(verdict_table(record, ::isatty(STDOUT_FILENO) == 1));
+    return record_exit_status(record);
+  } catch (const std::exception& error) {  // a key or number that no record of ours has
+    return usage("read the record " + options.record + ": " + error.what());
+  }
+}
+
 Result<int> gc(const Options&) {
   if (::geteuid() != 0) return fault("clear dead runs: benchsand gc must be root; use sudo");
   const auto lines = TRY(collect_garbage());
@@ -140,8 +155,8 @@ void add_task_options(CLI::App& command, Options& options) {
 
 int complain_of_command(const std::vector<std::string>& words) {
   const std::string what = words.empty() ? "no command was given" : "unknown command '" + words.front() + "'";
-  return complain(
-      Error{Error::Kind::usage, what + "; the commands are run, check, bundle, limits and gc (see benchsand --help)"});
+  return complain(Error{Error::Kind::usage,
+                        what + "; the commands are run, check, bundle, verdict, limits and gc (see benchsand --help)"});
 }
 
 int main_of(int argc, char** argv) {
@@ -181,6 +196,9 @@ int main_of(int argc, char** argv) {
   CLI::App* limits_command = add("limits", "the limits of the profiles, as they are enforced", limits);
   limits_command->add_option("--profile", options.profile, "one profile only");
   limits_command->add_flag("--markdown", options.markdown, "as a page of docs/");
+  add("verdict", "print the verdict of a record again", verdict)
+      ->add_option("RECORD.json", options.record, "a record that run wrote")
+      ->required();
   add("gc", "clear what killed runs left behind", gc);
   try {
     app.parse(argc, argv);

@@ -30,7 +30,7 @@ class Ink {
 std::string seen(const json& evidence, const char* section, const char* wall, const char* name) {
   const json::json_pointer at(std::string("/") + section + "/" + wall + "/" + name + "/observed");
   if (!evidence.contains(at) || evidence[at].is_null()) return "?";
-  return evidence[at].is_string() ? evidence[at].get<std::string>() : evidence[at].dump();
+  return evidence[at].is_string() ? on_one_line(evidence[at]) : evidence[at].dump();
 }
 
 std::string amount(const std::string& number, Unit unit) {
@@ -49,19 +49,19 @@ std::string milliseconds(const std::string& us) {
 }
 
 std::string written(const json& stream) {
-  const bool cut = stream["kept"] != stream["bytes"];
-  return stream["bytes"].dump() + " bytes" + (cut ? " (" + stream["kept"].dump() + " kept)" : "");
+  const bool cut = stream.at("kept") != stream.at("bytes");
+  return stream.at("bytes").dump() + " bytes" + (cut ? " (" + stream.at("kept").dump() + " kept)" : "");
 }
 
 // One line a wall: what stood, in the observed numbers.
 std::string summary(const json& record, const std::string& wall) {
-  const json &e = record["evidence"], &policy = record["policy"];
+  const json &e = record.at("evidence"), &policy = record.at("policy");
   const auto door = [&](const char* w, const char* n) { return seen(e, "established", w, n); };
   const auto spent = [&](const char* w, const char* n) { return seen(e, "spent", w, n); };
   const auto after = [&](const char* w, const char* n) { return seen(e, "after", w, n); };
-  const json& limits = policy["limits"];
+  const json& limits = policy.at("limits");
   const auto limit_time = [&](const char* n) {
-    return format_quantity(limits[n].get<std::uint64_t>(), Unit::duration_us);
+    return format_quantity(limits.at(n).get<std::uint64_t>(), Unit::duration_us);
   };
   const std::map<std::string, std::function<std::string()>> words = {
       {"network",
@@ -94,7 +94,7 @@ std::string summary(const json& record, const std::string& wall) {
        }},
       {"cpu-time", [&] { return milliseconds(spent("cpu-time", "used_us")) + " of " + limit_time("cpu_time_us"); }},
       {"wall-time", [&] { return milliseconds(spent("wall-time", "used_us")) + " of " + limit_time("wall_time_us"); }},
-      {"stdio", [&] { return "stdout " + written(record["stdout"]) + ", stderr " + written(record["stderr"]); }},
+      {"stdio", [&] { return "stdout " + written(record.at("stdout")) + ", stderr " + written(record.at("stderr")); }},
       {"privileges",
        [&] {
          return "uid " + first_word(door("privileges", "uid")) + ", capabilities " +
@@ -143,19 +143,20 @@ std::string padded(std::string text, std::size_t width) {
 
 std::string failures_of(const json& verdict, const std::string& wall) {
   std::string lines;
-  for (const auto& f : verdict["failures"])
-    if (f["wall"] == wall)
-      lines += (lines.empty() ? "" : "\n" + std::string(20, ' ')) + on_one_line(f["source"]) + ": expected " +
-               on_one_line(f["expected"]) + ", observed " + on_one_line(f["observed"]);
+  for (const auto& f : verdict.at("failures"))
+    if (f.at("wall") == wall)
+      lines += (lines.empty() ? "" : "\n" + std::string(20, ' ')) + on_one_line(f.at("source")) + ": expected " +
+               on_one_line(f.at("expected")) + ", observed " + on_one_line(f.at("observed"));
   return lines;
 }
 
 std::string headline(const json& record, const Ink& ink) {
-  const json &verdict = record["verdict"], &end = record["end"];
-  std::string text = verdict["outcome"].get<std::string>() + ": " + end["cause"].get<std::string>();
-  if (end["exit_code"].is_number()) text += ", exit code " + end["exit_code"].dump();
-  if (end["signal"].is_number()) text += ", signal " + end["signal"].dump();
-  if (verdict["scored"] == true) return ink.good("SCORED") + " (" + verdict["tier"].get<std::string>() + ") " + text;
+  const json &verdict = record.at("verdict"), &end = record.at("end");
+  std::string text = verdict.at("outcome").get<std::string>() + ": " + end.at("cause").get<std::string>();
+  if (end.at("exit_code").is_number()) text += ", exit code " + end.at("exit_code").dump();
+  if (end.at("signal").is_number()) text += ", signal " + end.at("signal").dump();
+  if (verdict.at("scored") == true)
+    return ink.good("SCORED") + " (" + verdict.at("tier").get<std::string>() + ") " + text;
   return ink.bad("NOT SCORED") + " " + text;
 }
 
@@ -188,27 +189,34 @@ std::string on_one_line(const std::string& text) {
   return shown;
 }
 
+int record_exit_status(const json& record) {
+  if (record.at("verdict").at("scored") != true) return 3;
+  const json& cause = record.at("end").at("cause");
+  if (cause == "cpu-time" || cause == "wall-time") return 124;
+  return record.at("verdict").at("outcome") == "succeeded" ? 0 : 1;
+}
+
 std::string verdict_table(const json& record, bool colour) {
   const Ink ink(colour);
-  const bool started = record["end"]["cause"] != "not-started";
+  const bool started = record.at("end").at("cause") != "not-started";
   std::string text;
   for (const auto& wall : wall_names()) {
-    const std::string broken = failures_of(record["verdict"], wall);
+    const std::string broken = failures_of(record.at("verdict"), wall);
     if (!broken.empty())
       text += padded(wall, 12) + ink.bad("BROKEN") + "  " + broken + "\n";
-    else if (record["evidence"]["established"].contains(wall) || record["evidence"]["after"].contains(wall))
+    else if (record.at("evidence").at("established").contains(wall) || record.at("evidence").at("after").contains(wall))
       text += padded(wall, 12) + ink.good(started ? "held  " : "stood ") + "  " +
               (started ? summary(record, wall) : "") + "\n";
     else
       text += padded(wall, 12) + "-       not observed\n";
   }
-  text += listed(record["outputs"], "output      ", [](const json& file) {
-    return "output      " + on_one_line(file["path"]) + " (" + file["size"].dump() + " bytes)";
+  text += listed(record.at("outputs"), "output      ", [](const json& file) {
+    return "output      " + on_one_line(file.at("path")) + " (" + file.at("size").dump() + " bytes)";
   });
-  text += listed(record["outputs_refused"], "not taken   ", [](const json& file) {
-    return "not taken   " + on_one_line(file["path"]) + ": " + on_one_line(file["reason"]);
+  text += listed(record.at("outputs_refused"), "not taken   ", [](const json& file) {
+    return "not taken   " + on_one_line(file.at("path")) + ": " + on_one_line(file.at("reason"));
   });
-  for (const auto& notice : record["notices"]) text += "notice      " + on_one_line(notice) + "\n";
+  for (const auto& notice : record.at("notices")) text += "notice      " + on_one_line(notice) + "\n";
   return text + "verdict     " + headline(record, ink) + "\n";
 }
 

@@ -11,6 +11,7 @@ namespace benchsand {
 std::string on_one_line(const std::string& text);
 
 // `colour` only on a terminal.
+int record_exit_status(const nlohmann::json& record);  // what `run` ended with
 std::string verdict_table(const nlohmann::json& record, bool colour);
 
 }  // namespace benchsand

@@ -91,6 +91,7 @@ TEST_CASE("a run of each delegate is scored and its record checks itself") {
     const auto record = nlohmann::json::parse(text_of(report.results + "/record.json"));
     CHECK(record == report.record);
     CHECK(digest_matches(record));
+    CHECK(record_exit_status(record) == exit_status(report.verdict, report.end));
     CHECK(text_of(report.results + "/stdout") == "hello\n");
     CHECK(text_of(report.results + "/output/a") == "answer\n");
     CHECK(record["policy"]["seccomp"]["notify"].size() == 3);

@@ -39,6 +39,12 @@ def python_answers(bench):
     equal("answer", answer, b'{"answers": [42, 0, 123456789012345678901234567891]}')
     equal("outputs", run.record["outputs"],
           [{"path": "answer.json", "size": len(answer), "sha256": hashlib.sha256(answer).hexdigest()}])
+    again = subprocess.run([bench.program, "verdict", run.folder / "record.json"], capture_output=True, text=True)
+    equal("verdict of the record", (again.returncode, again.stdout.splitlines()[-1]),
+          (0, "verdict     SCORED (reproducible) succeeded: exited, exit code 0"))
+    forged = bench.work / "forged.json"
+    forged.write_text((run.folder / "record.json").read_text().replace('"outcome": "succeeded"', '"outcome": "failed"'))
+    equal("verdict of a changed record", subprocess.run([bench.program, "verdict", forged], capture_output=True).returncode, 2)
     check = subprocess.run(["sha256sum", "--strict", "-c", "SHA256SUMS"], cwd=run.folder, capture_output=True, text=True)
     equal("sha256sum -c", (check.returncode, check.stderr), (0, ""))
     for wall in ("network", "mounts", "rootfs", "output", "memory", "processes", "cpu-time", "wall-time", "stdio",
