@@ -50,11 +50,20 @@ bool ran_out_elsewhere(const EndFacts& facts, const Limits& limits) {
   return facts.memory_peak && *facts.memory_peak < limits.memory_bytes - limits.memory_bytes / 16;
 }
 
+// Nothing inside a pid namespace can SIGKILL its init, save a CPU rlimit that it set for itself, and one second is the
+// smallest. So with less used, somebody on the host did it.
+bool killed_from_outside(const EndFacts& facts) {
+  constexpr int kSigkill = 9;
+  constexpr std::uint64_t kSmallestCpuRlimitUs = 1'000'000;
+  return (facts.wait_status & 0x7f) == kSigkill && facts.cpu_used_us < kSmallestCpuRlimitUs;
+}
+
 Cause cause_of(const EndFacts& facts, const Limits& limits, bool signaled) {
   if (facts.killed_for) return *facts.killed_for;
   if (facts.oom_kills > 0) return ran_out_elsewhere(facts, limits) ? Cause::killed : Cause::memory;
   if (facts.cpu_used_us > limits.cpu_time_us) return Cause::cpu_time;
   if (facts.wall_used_us > limits.wall_time_us) return Cause::wall_time;
+  if (killed_from_outside(facts)) return Cause::killed;
   return signaled ? Cause::signaled : Cause::exited;
 }
 

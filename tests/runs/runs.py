@@ -8,8 +8,11 @@ usage: runs.py --program BENCHSAND --candidate CANDIDATE --engine crun|runc [--s
 import argparse
 import glob
 import hashlib
+import json
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -80,6 +83,23 @@ def exit_status_is_kept(bench):
 @scenario
 def signal_is_kept(bench):
     bench.verb("crash").expect(1, "failed", "signaled", exit_code=None, signal=11)
+
+
+@scenario
+def a_kill_from_the_host_is_no_result(bench):
+    task = bench.write_task(bench.candidate("sleep", 300), limits={"wall_time": bench.seconds(60)})
+    process = subprocess.Popen(bench.arguments(task), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 20 * bench.slow
+    candidates = set()
+    while not candidates and time.monotonic() < deadline:
+        time.sleep(0.05)
+        candidates = {int(pid) for pid in re.findall(r"process (\d+): b'/task/candidate", " ".join(bench.living()))}
+    for pid in candidates:
+        os.kill(pid, signal.SIGKILL)
+    out, _ = process.communicate(timeout=60)
+    record = json.loads(out)
+    equal("killed from outside", (process.returncode, record["verdict"]["scored"], record["verdict"]["outcome"], record["end"]["cause"]),
+          (3, False, "fault", "killed"))
 
 
 @scenario

@@ -281,9 +281,14 @@ TEST_CASE("who ended the run") {
   const auto cause = [&](EndFacts facts) { return std::string(to_text(end_of(facts, limits).cause)); };
   EndFacts facts;
   CHECK(cause(facts) == "exited");
-  facts.wait_status = 9;
+  facts.wait_status = 11;
   CHECK(cause(facts) == "signaled");
-  CHECK(end_of(facts, limits).signal == 9);
+  CHECK(end_of(facts, limits).signal == 11);
+  facts.wait_status = 9;
+  CHECK(cause(facts) == "killed");
+  facts.cpu_used_us = 1'000'000;
+  CHECK(cause(facts) == "signaled");
+  facts.cpu_used_us = 0;
   facts.wait_status = 7 << 8;
   CHECK(end_of(facts, limits).exit_code == 7);
   facts.wall_used_us = limits.wall_time_us + 1;
