@@ -40,6 +40,13 @@ WallBuilder& WallBuilder::at_most(const std::string& name, std::uint64_t most) {
              [most](const Value& v, const Evidence&) { return number(&v) && *number(&v) <= most; });
 }
 
+WallBuilder& WallBuilder::between(const std::string& name, std::uint64_t least, std::uint64_t most) {
+  const std::string expected = std::to_string(least) + " to " + std::to_string(most);
+  return add(name, expected, [least, most](const Value& v, const Evidence&) {
+    return number(&v) && *number(&v) >= least && *number(&v) <= most;
+  });
+}
+
 WallBuilder& WallBuilder::at_most_where_counted(const std::string& name, std::uint64_t most) {
   return add(name, "at most " + std::to_string(most), [most](const Value& v, const Evidence&) {
     return number(&v) ? *number(&v) <= most : std::get<std::string>(v) == kNotInThisKernel;

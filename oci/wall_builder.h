@@ -21,6 +21,7 @@ class WallBuilder {
 
   WallBuilder& equals(const std::string& name, const Value& expected);
   WallBuilder& at_most(const std::string& name, std::uint64_t most);
+  WallBuilder& between(const std::string& name, std::uint64_t least, std::uint64_t most);
   // A counter that older kernels do not have: kNotInThisKernel is accepted in its place.
   WallBuilder& at_most_where_counted(const std::string& name, std::uint64_t most);
   // The same, for a high-water mark that may have been higher already at the door.

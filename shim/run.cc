@@ -72,7 +72,7 @@ class Run {
   std::optional<Door> door_;
   Watched watched_;
   bool started_ = false;
-  Fd signals_, stdin_;
+  Fd signals_, stdin_, wall_timer_;
 };
 
 // 2. Prepare. Everything made here is known to remains_ from the moment it exists.
@@ -95,6 +95,7 @@ Result<void> Run::prepare(const std::string& results_directory) {
   output_ = TRY(OutputFs::create(policy_));
   out_ = TRY(OutputStream::create(TRY(results_->create_stream("stdout")), "stdout", policy_.limits.stdout_bytes));
   err_ = TRY(OutputStream::create(TRY(results_->create_stream("stderr")), "stderr", policy_.limits.stderr_bytes));
+  wall_timer_ = TRY(sys::timerfd());
   listener_ = TRY(SeccompListener::create(remains_.folder->path("listener")));
   made_.streams = {TRY(identity_of_fd(stdin_)), TRY(out_->identity()), TRY(err_->identity())};
   made_.rootfs_identity = rootfs_->identity;
@@ -196,7 +197,8 @@ Result<bool> Run::candidate_may_start() {
   if (!door_) return delegate_failed("it failed before the candidate's first exec");
   TRY_VOID(observe_at_door(*door_, notify_, policy_, made_, *remains_.cgroup, evidence_, deadline));
   output_->observe(evidence_, "");
-  evidence_.set("wall-time.clock", std::string("CLOCK_MONOTONIC"), "timerfd");
+  TRY_VOID(sys::timerfd_at(wall_timer_, sys::monotonic_us() + policy_.limits.wall_time_us));
+  evidence_.take("wall-time.armed_us", sys::timerfd_left_us(wall_timer_), "timerfd_gettime, CLOCK_MONOTONIC");
   observed("at the door");
   return broken_rules(rules_, evidence_, true).empty();
 }
@@ -204,7 +206,8 @@ Result<bool> Run::candidate_may_start() {
 // 6. Watch.
 Result<void> Run::watch() {
   started_ = true;
-  Supervisor supervisor(policy_, *door_, notify_, *remains_.cgroup, signals_, host_.facts.processors, *out_, *err_);
+  Supervisor supervisor(policy_, *door_, notify_, *remains_.cgroup, signals_, wall_timer_, host_.facts.processors,
+                        *out_, *err_);
   watched_ = TRY(supervisor.watch());
   if (watched_.interrupted) return fault("finish the run: benchsand was told to stop by a signal");
   // The delegate's own code ended the process: an operator's mistake must not become a candidate's zero.

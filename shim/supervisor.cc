@@ -33,7 +33,6 @@ Result<Watched> Supervisor::watch() {
 }
 
 Result<void> Supervisor::start() {
-  wall_timer_ = TRY(sys::timerfd());
   cpu_timer_ = TRY(sys::timerfd());
   cpu_baseline_us_ = TRY(cgroup_.cpu_usage_us());
   started_us_ = sys::monotonic_us();

@@ -27,12 +27,13 @@ struct Watched {
 class Supervisor {
  public:
   Supervisor(const Policy& policy, const Door& door, const SeccompNotify& notify, const RunCgroup& cgroup,
-             const Fd& signals, std::uint64_t processors, OutputStream& out, OutputStream& err)
+             const Fd& signals, const Fd& wall_timer, std::uint64_t processors, OutputStream& out, OutputStream& err)
       : policy_(policy),
         door_(door),
         notify_(notify),
         cgroup_(cgroup),
         signals_(signals),
+        wall_timer_(wall_timer),
         processors_(processors),
         out_(out),
         err_(err) {}
@@ -53,10 +54,11 @@ class Supervisor {
   const SeccompNotify& notify_;
   const RunCgroup& cgroup_;
   const Fd& signals_;
+  const Fd& wall_timer_;  // armed at the door; set anew when the door opens
   std::uint64_t processors_;
   OutputStream& out_;
   OutputStream& err_;
-  Fd wall_timer_, cpu_timer_;
+  Fd cpu_timer_;
   std::uint64_t started_us_ = 0, cpu_baseline_us_ = 0, give_up_us_ = 0;
   bool notify_open_ = true, out_open_ = true, err_open_ = true;
   Watched watched_;

@@ -93,7 +93,8 @@ Result<std::optional<int>> wait_child(const Fd& pidfd, std::uint64_t deadline_us
 
 Result<Fd> timerfd();
 Result<void> timerfd_at(const Fd& timer, std::uint64_t monotonic_us);
-Result<Fd> signalfd(const std::vector<int>& signals);  // and blocks them
+Result<std::uint64_t> timerfd_left_us(const Fd& timer);  // as the kernel holds it; 0: not armed
+Result<Fd> signalfd(const std::vector<int>& signals);    // and blocks them
 std::uint64_t monotonic_us();
 std::string utc_now();  // RFC 3339
 Result<std::string> random_hex(std::size_t bytes);

@@ -120,6 +120,13 @@ Result<void> timerfd_at(const Fd& timer, std::uint64_t us) {
   return {};
 }
 
+Result<std::uint64_t> timerfd_left_us(const Fd& timer) {
+  itimerspec now{};
+  if (::timerfd_gettime(timer.get(), &now) != 0) return sys_error("timerfd_gettime", "", errno);
+  return static_cast<std::uint64_t>(now.it_value.tv_sec) * 1'000'000 +
+         static_cast<std::uint64_t>(now.it_value.tv_nsec) / 1000;
+}
+
 Result<Fd> signalfd(const std::vector<int>& signals) {
   sigset_t set;
   ::sigemptyset(&set);

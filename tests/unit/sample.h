@@ -42,6 +42,8 @@ inline Value value_for(const Rule& rule, const Evidence& evidence) {
   const Observation* other =
       rule.expected.starts_with(prefix) ? evidence.find(rule.expected.substr(prefix.size())) : nullptr;
   std::vector<Value> candidates = {number, rule.expected, std::uint64_t{0}, std::string(64, 'c'), std::string("name")};
+  if (const auto range = rule.expected.find(" to "); range != std::string::npos)
+    candidates.insert(candidates.begin(), std::stoull("0" + rule.expected.substr(range + 4)));
   if (other && other->value()) candidates.insert(candidates.begin(), *other->value());
   for (const auto& candidate : candidates)
     if (rule.holds(candidate, evidence)) return candidate;
