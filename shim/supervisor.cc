@@ -116,7 +116,6 @@ Result<void> Supervisor::check_cpu() {
 Result<void> Supervisor::kill_for(Cause cause) {
   if (watched_.killed_for) return {};
   watched_.killed_for = cause;
-  watched_.kill_at_us = sys::monotonic_us() - started_us_;
   give_up_us_ = sys::monotonic_us() + kDiesWithinUs;
   const auto counted = count_left_behind(0);
   TRY_VOID(kill_run(cgroup_, door_));

@@ -17,7 +17,6 @@ Result<void> kill_run(const RunCgroup& cgroup, const Door& door);
 struct Watched {
   std::optional<Cause> killed_for;  // why the supervisor killed; absent when init ended before
   std::uint64_t wall_used_us = 0;
-  std::uint64_t kill_at_us = 0;              // of the wall used, when it killed
   std::optional<std::uint64_t> left_behind;  // processes beside init when it ended, or that were killed
   bool never_executed = false;               // init ended while it was still the delegate's program
   bool interrupted = false;                  // a signal told benchsand to stop
