@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -19,6 +20,10 @@ std::string file(const std::string& name) {
   std::ostringstream text;
   text << in.rdbuf();
   return text.str();
+}
+
+void write(const std::string& name, const std::string& text) {
+  std::ofstream(std::string(BENCHSAND_SOURCE_DIR) + "/tests/golden/" + name) << text;
 }
 
 json sample_record() {
@@ -135,6 +140,7 @@ TEST_CASE("config.json is byte-stable for every delegate and cgroup layout") {
                                    "/benchsand/r000000000000000000000000/ct",
                                    "/run/benchsand/r000000000000000000000000/listener", swap_file};
       const std::string text = render_bundle(sample::policy(), sample::host(layout), places);
+      if (std::getenv("BENCHSAND_WRITE_GOLDEN")) write(name, text);  // to look at the difference in git
       CHECK(text == file(name));
       CHECK(text == render_bundle(sample::policy(), sample::host(layout), places));
     }
