@@ -259,6 +259,7 @@ void take_from_profile(Decision& decision) {
   policy.masked_paths = kMaskedPaths;
   policy.readonly_paths = kReadonlyPaths;
   policy.filter_proof = profile.filter_proof;
+  policy.timeline_us = profile.timeline_us;
   policy.seccomp = profile.seccomp;
   if (profile.filter_proof == FilterProof::compiled) policy.relaxations.push_back("filter_proof: compiled");
   const std::string asked = decision.task.profile ? *decision.task.profile : "strict";

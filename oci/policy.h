@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,7 @@ struct Policy {
   std::uint32_t uid = 0, gid = 0;
   std::vector<std::string> masked_paths, readonly_paths;
   FilterProof filter_proof = FilterProof::dump;
+  std::optional<std::uint64_t> timeline_us;  // interval of the samples; absent: none
   SeccompRules seccomp;
   std::vector<std::string> relaxations;  // every loosening by name; empty for strict
   std::vector<std::string> notices;      // what was decided otherwise than asked, and why

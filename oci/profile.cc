@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "oci/timeline.h"
 #include "oci/yaml_reader.h"
 
 namespace benchsand {
@@ -10,7 +11,7 @@ namespace {
 
 std::vector<std::string> profile_keys() {
   return {"benchsand_profile", "name",     "limits",       "stdio_total", "memory_headroom",
-          "collect",           "identity", "filter_proof", "seccomp"};
+          "collect",           "identity", "filter_proof", "timeline",    "seccomp"};
 }
 
 // A bound of the house is never unusable: falling back is for tasks, a profile is complete or refused.
@@ -91,6 +92,18 @@ void read_filter_proof(const YamlNode& node, Profile& profile, Problems& problem
     profile.filter_proof = FilterProof::compiled;
   else
     problems.add(node.position, "filter_proof: " + in_quotes(*text) + " is neither \"dump\" nor \"compiled\"");
+}
+
+void read_timeline(const YamlNode& node, Profile& profile, Problems& problems) {
+  if (node.kind == YamlNode::Kind::plain && node.text == "none") return;
+  const auto interval = read_quantity(node, "timeline", Unit::duration_us, problems);
+  if (!interval) return;
+  if (interval->usable && interval->value >= kShortestIntervalUs && interval->value <= kLongestIntervalUs)
+    profile.timeline_us = interval->value;
+  else
+    problems.add(node.position, "timeline: " + in_quotes(node.text) + " is neither \"none\" nor a time from " +
+                                    format_quantity(kShortestIntervalUs, Unit::duration_us) + " to " +
+                                    format_quantity(kLongestIntervalUs, Unit::duration_us));
 }
 
 std::optional<ArgumentRule> read_argument_rule(const YamlNode& node, const std::string& path, Problems& problems) {
@@ -181,6 +194,7 @@ void read_profile(const YamlNode& root, Profile& profile, Problems& problems) {
   if (const YamlNode* collect = reader.require("collect")) read_collect(*collect, profile, problems);
   if (const YamlNode* identity = reader.require("identity")) read_identity(*identity, profile, problems);
   if (const YamlNode* proof = reader.require("filter_proof")) read_filter_proof(*proof, profile, problems);
+  if (const YamlNode* timeline = reader.require("timeline")) read_timeline(*timeline, profile, problems);
   const YamlNode* seccomp = reader.require("seccomp");
   if (seccomp != nullptr) read_seccomp(*seccomp, profile.seccomp, problems);
   // The rules of the whole need the parts.

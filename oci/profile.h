@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@ struct Profile {
   CollectCaps collect;
   std::uint32_t uid = 0, gid = 0;  // never 0: a profile that says 0 is an error
   FilterProof filter_proof = FilterProof::dump;
+  std::optional<std::uint64_t> timeline_us;  // interval of the samples; absent: none are taken
   SeccompRules seccomp;
 };
 

@@ -157,6 +157,7 @@ json policy_json(const Policy& policy) {
       {"readonly_paths", policy.readonly_paths},
       {"filter_proof", policy.filter_proof == FilterProof::dump ? "dump" : "compiled"},
       {"seccomp", rules_json(policy.seccomp)},
+      {"timeline_us", policy.timeline_us ? json(*policy.timeline_us) : json()},
       {"relaxations", policy.relaxations},
   };
 }
@@ -195,6 +196,7 @@ json make_record(const Policy& policy, const HostFacts& host, const RunFacts& ru
       {"outputs_refused_more", run.outputs_refused_more},
       {"stdout", stream_json(run.stdout_stream)},
       {"stderr", stream_json(run.stderr_stream)},
+      {"timeline", run.timeline},
   };
   record["digest"] = record_digest(record);
   return record;

@@ -40,6 +40,7 @@ struct RunFacts {
   std::vector<RefusedFile> outputs_refused;
   std::uint64_t outputs_refused_more = 0;  // not listed
   StreamFacts stdout_stream, stderr_stream;
+  nlohmann::json timeline;  // null: the profile wants none, or the candidate never started
 };
 
 // `policy` may be null when the run failed before one was decided.

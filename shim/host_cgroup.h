@@ -55,6 +55,13 @@ Result<void> remove_run_cgroups(const CgroupHost& host, const std::string& id);
 
 Result<bool> run_cgroup_populated(const CgroupHost& host, const std::string& id);  // false when there is none
 
+// A counter of the leaf, held open because it is read again and again.
+struct Meter {
+  Fd file;
+  std::string name;
+  Result<std::uint64_t> read() const;
+};
+
 class RunCgroup {
  public:
   static Result<RunCgroup> create(const CgroupHost& host, const std::string& id);
@@ -74,7 +81,8 @@ class RunCgroup {
 
   Result<std::uint64_t> cpu_usage_us() const;
   Result<std::uint64_t> processes() const;  // in the leaf now
-  Result<void> kill() const;                // everything below the outer cgroup
+  Result<Meter> meter(const std::string& controller, const std::string& v1_file, const std::string& v2_file) const;
+  Result<void> kill() const;  // everything below the outer cgroup
   Result<void> wait_empty(std::uint64_t deadline_us) const;
   const std::string& id() const { return id_; }
 

@@ -74,6 +74,18 @@ Result<std::uint64_t> RunCgroup::processes() const {
   return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
+Result<std::uint64_t> Meter::read() const {
+  return parse_counter(TRY(sys::reread(file, name)), name);
+}
+
+Result<Meter> RunCgroup::meter(const std::string& controller, const std::string& v1_file,
+                               const std::string& v2_file) const {
+  const Place* from = place(controller);
+  if (!from || !from->leaf) return fault("read the " + controller + " controller: its leaf cgroup is not open");
+  const std::string& file = from->hierarchy->unified ? v2_file : v1_file;
+  return Meter{TRY(sys::openat(from->leaf.get(), file, O_RDONLY)), name(*from, file)};
+}
+
 void RunCgroup::take_counter(Evidence& evidence, const std::string& key, const std::string& controller,
                              const std::string& file, bool optional) const {
   const Place* from = place(controller);

@@ -10,7 +10,7 @@
 #include "oci/bundle.h"
 #include "oci/limits_page.h"
 #include "oci/record.h"
-#include "shim/report.h"
+#include "oci/report.h"
 #include "shim/rootfs.h"
 #include "shim/run.h"
 #include "shim/teardown.h"

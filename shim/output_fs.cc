@@ -24,6 +24,10 @@ Result<struct statfs> space(const Fd& mount) {
   return facts;
 }
 
+std::uint64_t used_bytes(const struct statfs& facts) {
+  return static_cast<std::uint64_t>(facts.f_blocks - facts.f_bfree) * static_cast<std::uint64_t>(facts.f_bsize);
+}
+
 }  // namespace
 
 std::string identity_of(const struct stat& facts) {
@@ -66,11 +70,14 @@ void OutputFs::observe(Evidence& evidence, const std::string& suffix) const {
   evidence.set("output.inodes" + suffix, static_cast<std::uint64_t>(facts->f_files), "fstatfs f_files");
 }
 
+Result<std::uint64_t> OutputFs::bytes_used() const {
+  return used_bytes(TRY(space(mount_)));
+}
+
 void OutputFs::observe_spent(Evidence& evidence) const {
   const auto facts = space(mount_);
   if (!facts) return evidence.missing("output.bytes_used", facts.error().message, "fstatfs");
-  const auto used = static_cast<std::uint64_t>(facts->f_blocks) - static_cast<std::uint64_t>(facts->f_bfree);
-  evidence.set("output.bytes_used", used * static_cast<std::uint64_t>(facts->f_bsize), "fstatfs f_bfree");
+  evidence.set("output.bytes_used", used_bytes(*facts), "fstatfs f_bfree");
   evidence.set("output.inodes_used",
                static_cast<std::uint64_t>(facts->f_files) - static_cast<std::uint64_t>(facts->f_ffree),
                "fstatfs f_ffree");

@@ -18,6 +18,7 @@ class OutputFs {
   Result<std::string> identity() const;                               // "device:inode" of its root
   void observe(Evidence& evidence, const std::string& suffix) const;  // bytes and inodes it can hold
   void observe_spent(Evidence& evidence) const;
+  Result<std::uint64_t> bytes_used() const;  // now
 
  private:
   Fd mount_;  // of fsmount(2)

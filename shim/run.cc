@@ -67,6 +67,7 @@ class Run {
   std::optional<OutputFs> output_;
   std::optional<SeccompListener> listener_;
   std::optional<OutputStream> out_, err_;
+  std::optional<Sampler> sampler_;
   Made made_;
   SeccompNotify notify_;
   std::optional<Door> door_;
@@ -206,8 +207,9 @@ Result<bool> Run::candidate_may_start() {
 // 6. Watch.
 Result<void> Run::watch() {
   started_ = true;
+  if (policy_.timeline_us) sampler_.emplace(*policy_.timeline_us, *remains_.cgroup, *output_);
   Supervisor supervisor(policy_, *door_, notify_, *remains_.cgroup, signals_, wall_timer_, host_.facts.processors,
-                        *out_, *err_);
+                        *out_, *err_, sampler_ ? &*sampler_ : nullptr);
   watched_ = TRY(supervisor.watch());
   if (watched_.interrupted) return fault("finish the run: benchsand was told to stop by a signal");
   // The delegate's own code ended the process: an operator's mistake must not become a candidate's zero.
@@ -277,6 +279,7 @@ Result<RunReport> Run::report() {
   report.end = end_;
   facts_.stdout_stream = out_->facts();
   facts_.stderr_stream = err_->facts();
+  facts_.timeline = sampler_ ? sampler_->timeline().json() : nlohmann::json();
   report.record = make_record(policy_, host_.facts, facts_, rules_, evidence_, end_, report.verdict);
   TRY_VOID(results_->finish(report.record, facts_));
   TRY_VOID(remains_.folder->forget_results());

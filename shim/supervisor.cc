@@ -38,18 +38,22 @@ Result<void> Supervisor::start() {
   started_us_ = sys::monotonic_us();
   TRY_VOID(sys::timerfd_at(wall_timer_, started_us_ + policy_.limits.wall_time_us));
   TRY_VOID(check_cpu());
+  if (sampler_) sample_timer_ = TRY(sys::timerfd());
+  sample_due_us_ = started_us_;
+  TRY_VOID(look_again_later());
   // False: a signal voided this notification and the same exec comes again, to be answered in turn().
   TRY(notify_.let_run(door_.held));
   return {};
 }
 
 Result<bool> Supervisor::turn() {
-  enum { kInit, kNotify, kWall, kCpu, kOut, kErr, kSignals, kCount };
+  enum { kInit, kNotify, kWall, kCpu, kSample, kOut, kErr, kSignals, kCount };
   std::array<pollfd, kCount> waits{};
   waits[kInit] = {door_.pidfd.get(), POLLIN, 0};
   waits[kNotify] = {notify_open_ ? notify_.fd().get() : -1, POLLIN, 0};
   waits[kWall] = {watched_.killed_for ? -1 : wall_timer_.get(), POLLIN, 0};
   waits[kCpu] = {watched_.killed_for ? -1 : cpu_timer_.get(), POLLIN, 0};
+  waits[kSample] = {watched_.killed_for ? -1 : sample_timer_.get(), POLLIN, 0};
   waits[kOut] = {out_open_ ? out_.reader().get() : -1, POLLIN, 0};
   waits[kErr] = {err_open_ ? err_.reader().get() : -1, POLLIN, 0};
   waits[kSignals] = {watched_.interrupted ? -1 : signals_.get(), POLLIN, 0};
@@ -64,6 +68,7 @@ Result<bool> Supervisor::turn() {
     watched_.interrupted = true;
     TRY_VOID(kill_for(Cause::killed));
   }
+  if (waits[kSample].revents != 0) TRY_VOID(look());
   if (waits[kOut].revents != 0) out_open_ = TRY(out_.drain());
   if (waits[kErr].revents != 0) err_open_ = TRY(err_.drain());
   if (out_.bytes() + err_.bytes() > policy_.stdio_total_bytes) TRY_VOID(kill_for(Cause::output));
@@ -111,6 +116,21 @@ Result<void> Supervisor::check_cpu() {
   const std::uint64_t at_quota = left > burst ? (left - burst) * 1000 / policy_.limits.cpus_milli : 0;
   const std::uint64_t wait = std::max({left / processors_, at_quota, kSmallestCpuWaitUs});
   return sys::timerfd_at(cpu_timer_, sys::monotonic_us() + wait);
+}
+
+// All that looks at the running candidate from time to time is called from here.
+Result<void> Supervisor::look() {
+  sampler_->sample(sys::monotonic_us() - started_us_, cpu_baseline_us_);
+  return look_again_later();
+}
+
+// Due times are multiples of the interval; what a busy host missed is not made up for.
+Result<void> Supervisor::look_again_later() {
+  if (!sampler_) return {};
+  const std::uint64_t interval = sampler_->timeline().interval_us(), now = sys::monotonic_us();
+  sample_due_us_ += interval;
+  if (sample_due_us_ <= now) sample_due_us_ = now + interval;
+  return sys::timerfd_at(sample_timer_, sample_due_us_);
 }
 
 Result<void> Supervisor::kill_for(Cause cause) {

@@ -1,4 +1,4 @@
-// The watch over a running candidate: one poll over everything that can happen, no sleeping, no sampling of the clock.
+// The watch over a running candidate: one poll over everything that can happen, no sleeping.
 #pragma once
 
 #include <optional>
@@ -6,6 +6,7 @@
 #include "oci/policy.h"
 #include "oci/verdict.h"
 #include "shim/door.h"
+#include "shim/sampler.h"
 #include "shim/stdio.h"
 
 namespace benchsand {
@@ -26,7 +27,8 @@ struct Watched {
 class Supervisor {
  public:
   Supervisor(const Policy& policy, const Door& door, const SeccompNotify& notify, const RunCgroup& cgroup,
-             const Fd& signals, const Fd& wall_timer, std::uint64_t processors, OutputStream& out, OutputStream& err)
+             const Fd& signals, const Fd& wall_timer, std::uint64_t processors, OutputStream& out, OutputStream& err,
+             Sampler* sampler)
       : policy_(policy),
         door_(door),
         notify_(notify),
@@ -35,7 +37,8 @@ class Supervisor {
         wall_timer_(wall_timer),
         processors_(processors),
         out_(out),
-        err_(err) {}
+        err_(err),
+        sampler_(sampler) {}
 
   Result<Watched> watch();
 
@@ -44,6 +47,8 @@ class Supervisor {
   Result<bool> turn();  // false once init has ended
   Result<void> answer();
   Result<void> check_cpu();
+  Result<void> look_again_later();
+  Result<void> look();
   Result<void> look_at_ending_init();
   Result<void> count_left_behind(std::uint64_t beside);
   Result<void> kill_for(Cause cause);
@@ -57,8 +62,9 @@ class Supervisor {
   std::uint64_t processors_;
   OutputStream& out_;
   OutputStream& err_;
-  Fd cpu_timer_;
-  std::uint64_t started_us_ = 0, cpu_baseline_us_ = 0, give_up_us_ = 0;
+  Sampler* sampler_;  // nullptr: the profile wants no timeline
+  Fd cpu_timer_, sample_timer_;
+  std::uint64_t started_us_ = 0, cpu_baseline_us_ = 0, give_up_us_ = 0, sample_due_us_ = 0;
   bool notify_open_ = true, out_open_ = true, err_open_ = true;
   Watched watched_;
 };

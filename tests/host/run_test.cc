@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "oci/record.h"
-#include "shim/report.h"
+#include "oci/report.h"
 #include "shim/run_folder.h"
 #include "support.h"
 

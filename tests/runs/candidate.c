@@ -227,6 +227,15 @@ static int sleep_for(long seconds) {
   return 0;
 }
 
+/* A memory, a file and three more tasks to be seen in a timeline, held for some seconds. */
+static int stages(long seconds) {
+  touch_memory(40);
+  fill(8);
+  for (int i = 0; i < 3; ++i)
+    if (fork() == 0) break;
+  return sleep_for(seconds);
+}
+
 static int exit_with(long status) {
   return (int)status;
 }
@@ -262,6 +271,7 @@ static const struct {
     {"create-in-root", create_in_root},
     {"odd-outputs", odd_outputs},
     {"measure", measure},
+    {"stages", stages},
 };
 
 int main(int argc, char** argv) {

@@ -297,6 +297,29 @@ def mount_namespaces():
             continue  # the process has ended since
 
 
+@scenario
+def timeline_shows_what_was_used(bench):
+    run = bench.verb("stages", 2).expect(0, "succeeded", "exited")
+    timeline = run.record["timeline"]
+    equal("interval, unread", (timeline["interval_us"], timeline["unread"]), (100_000, 0))
+    samples = timeline["samples"]
+    between("samples", len(samples), 1, 20 * bench.slow)
+    last = samples[-1]
+    between("memory", last["memory_bytes"], 48 * MIB, run.seen("spent", "memory", "peak"))
+    equal("tasks, output", (last["tasks"], last["output_bytes"]), (4, 8 * MIB))
+    between("CPU time", last["cpu_us"], 1, run.seen("spent", "cpu-time", "used_us"))
+    between("time", last["at_us"], 100_000, run.seen("spent", "wall-time", "used_us"))
+    for before, after in zip(samples, samples[1:]):
+        if before["at_us"] >= after["at_us"] or before["cpu_us"] > after["cpu_us"]:
+            raise Wrong(f"the timeline runs backwards: {before} {after}")
+    strict = bench.profiles / "strict.yaml"
+    (bench.profiles / "unseen.yaml").write_text(strict.read_text().replace("timeline: 100ms", "timeline: none"))
+    equal("timeline: none", bench.verb("stages", 1, profile="unseen").expect(0, "succeeded", "exited").record["timeline"], None)
+    (bench.profiles / "rarely.yaml").write_text(strict.read_text().replace("timeline: 100ms", "timeline: 10s"))
+    equal("a run shorter than the interval", bench.verb("exit", 0, profile="rarely").expect(0, "succeeded", "exited").record["timeline"],
+          {"interval_us": 10_000_000, "samples": [], "unread": 0})
+
+
 def standing():
     """What could pile up on the machine, as numbers: dying cgroups count until the kernel has let go of them."""
     with open("/proc/cgroups") as table:

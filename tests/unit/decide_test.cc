@@ -26,6 +26,7 @@ Profile house() {
   profile.collect = {.files = 1024, .bytes = 64U << 20U, .depth = 16};
   profile.uid = 65534;
   profile.gid = 65533;
+  profile.timeline_us = 100'000;
   profile.seccomp.allow = {"read"};
   return profile;
 }

@@ -38,6 +38,7 @@ seccomp:
   refuse_with:
     EACCES: [connect, bind]
     ENOSYS: [clone3]
+timeline: 250ms
 )";
 
 std::string with(const std::string& from, const std::string& to) {
@@ -78,6 +79,7 @@ TEST_CASE("a complete profile is read, every field") {
   CHECK(profile->uid == 65534);
   CHECK(profile->gid == 65533);
   CHECK(profile->filter_proof == FilterProof::dump);
+  CHECK(profile->timeline_us == 250'000);
   const SeccompRules& rules = profile->seccomp;
   CHECK(rules.default_errno == "EPERM");
   CHECK(rules.notify == std::vector<std::string>{"execve", "execveat", "exit_group"});
@@ -93,6 +95,27 @@ TEST_CASE("filter_proof: compiled is read") {
   const auto profile = parse_profile(with("filter_proof: dump", "filter_proof: compiled"), "p.yaml");
   REQUIRE(profile.has_value());
   CHECK(profile->filter_proof == FilterProof::compiled);
+}
+
+TEST_CASE("the timeline is none, or a time within bounds") {
+  for (const auto& [text, us] : {std::pair<std::string, std::uint64_t>{"10ms", 10'000}, {"10s", 10'000'000}}) {
+    const auto profile = parse_profile(with("250ms", text), "p.yaml");
+    REQUIRE(profile.has_value());
+    CHECK(profile->timeline_us == us);
+  }
+  const auto none = parse_profile(with("250ms", "none"), "p.yaml");
+  REQUIRE(none.has_value());
+  CHECK_FALSE(none->timeline_us);
+  const auto message = [](const std::string& text) {
+    const std::string said = refusal(with("250ms", text));
+    return said.substr(said.find(": ") + 2);  // without the place
+  };
+  for (const std::string text : {"0", "-1", "9999us", "10001ms", ".inf"})
+    CHECK(message(text) == "error: timeline: \"" + text + "\" is neither \"none\" nor a time from 10ms to 10s");
+  const std::string no_time = "is not a time: a number with us, ms, s, m or h, or plain seconds";
+  CHECK(message("never") == "error: timeline: \"never\" " + no_time);
+  CHECK(message("'none'") == "error: timeline: \"none\" " + no_time);
+  CHECK(refusal(with("timeline: 250ms\n", "")) == "1:1: error: key \"timeline\" is missing");
 }
 
 TEST_CASE("every limit must be there, whole and greater than zero") {

@@ -8,6 +8,7 @@
 
 #include "oci/bundle.h"
 #include "oci/sha256.h"
+#include "oci/timeline.h"
 #include "sample.h"
 
 using namespace benchsand;
@@ -40,6 +41,9 @@ json sample_record() {
   run.delegate = {"crun", "1.8.1", std::string(64, 'd')};
   run.config_sha256 = std::string(64, 'e');
   run.outputs = {{"a\xff\n", 1, std::string(64, 'f')}};
+  Timeline timeline(100'000);
+  timeline.add({100'123, 4096, 50, 1, 0});
+  run.timeline = timeline.json();
   run.outputs_refused = {{"link", "symbolic link"}};
   return make_record(policy, host, run, rules, evidence, end, judge(rules, evidence, end, std::nullopt));
 }
@@ -96,6 +100,8 @@ TEST_CASE("a record has every key that things outside depend on") {
                            "/stdout/kept",
                            "/stdout/sha256",
                            "/stderr/bytes",
+                           "/policy/timeline_us",
+                           "/timeline/samples/0/memory_bytes",
                            "/digest"}) {
     CAPTURE(path);
     CHECK(record.contains(json::json_pointer(path)));

@@ -23,6 +23,7 @@ inline Policy policy() {
   policy.uid = policy.gid = 65534;
   policy.masked_paths = {"/proc/keys"};
   policy.readonly_paths = {"/proc/sys"};
+  policy.timeline_us = 100'000;
   policy.seccomp.allow = {"read", "write"};
   policy.seccomp.allow_if = {{"socket", 0, ~std::uint64_t{0}, {1}}};
   policy.seccomp.refuse_with = {{"EACCES", {"socket"}}, {"ENOSYS", {"clone3"}}};

@@ -1,6 +1,8 @@
-#include "shim/report.h"
+#include "oci/report.h"
 
+#include <charconv>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "oci/limits.h"
@@ -28,14 +30,26 @@ class Ink {
 
 // The text of an observation, "?" when the record has none.
 std::string seen(const json& evidence, const char* section, const char* wall, const char* name) {
-  const json::json_pointer at(std::string("/") + section + "/" + wall + "/" + name + "/observed");
-  if (!evidence.contains(at) || evidence[at].is_null()) return "?";
-  return evidence[at].is_string() ? on_one_line(evidence[at]) : evidence[at].dump();
+  const json* at = &evidence;
+  for (const char* key : {section, wall, name, "observed"}) {
+    const auto found = at->find(key);  // the end, too, of what is no object
+    if (found == at->end()) return "?";
+    at = &*found;
+  }
+  if (at->is_null()) return "?";
+  return at->is_string() ? on_one_line(*at) : at->dump();
 }
 
-std::string amount(const std::string& number, Unit unit) {
-  if (number == "?" || number.find_first_not_of("0123456789") != std::string::npos) return number;
-  return format_quantity(std::stoull(number), unit);
+std::optional<std::uint64_t> number_in(const std::string& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::string amount(const std::string& text, Unit unit) {
+  const auto number = number_in(text);
+  return number ? format_quantity(*number, unit) : text;
 }
 
 // The four ids of a process are equal wherever the wall held.
@@ -43,9 +57,9 @@ std::string first_word(const std::string& text) {
   return text.substr(0, text.find(' '));
 }
 
-std::string milliseconds(const std::string& us) {
-  if (us == "?" || us.find_first_not_of("0123456789") != std::string::npos) return us;
-  return std::to_string(std::stoull(us) / 1000) + " ms";
+std::string milliseconds(const std::string& text) {
+  const auto us = number_in(text);
+  return us ? std::to_string(*us / 1000) + " ms" : text;
 }
 
 std::string written(const json& stream) {
