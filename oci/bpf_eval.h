@@ -32,9 +32,10 @@ struct FilterSummary {
   // host; libseccomp's table of names differs by version. 335 and 336 (uretprobe, uprobe) are the kernel's own
   // trampolines, which no filter sees.
   std::uint64_t calls = 0;
-  std::uint64_t refused = 0;      // N: neither allowed nor notified, whatever the arguments
+  std::uint64_t refused = 0;      // N: never allowed or let run by the supervisor, whatever the arguments
   std::uint64_t conditional = 0;  // allowed for some arguments only
-  std::uint64_t notified = 0;
+  std::uint64_t notified = 0;     // and let run: the calls of the door
+  std::uint64_t counted = 0;      // refused, for some arguments at least, by the supervisor, who counts them
   // Numbers outside the table (335 to 423, 470 to 599, and three odd ones) that are not refused: must be 0.
   std::uint64_t unlisted_open = 0;
   bool i386_killed = false;  // every i386 call number is killed

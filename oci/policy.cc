@@ -260,6 +260,7 @@ void take_from_profile(Decision& decision) {
   policy.readonly_paths = kReadonlyPaths;
   policy.filter_proof = profile.filter_proof;
   policy.timeline_us = profile.timeline_us;
+  policy.refusals = profile.refusals;
   policy.seccomp = profile.seccomp;
   if (profile.filter_proof == FilterProof::compiled) policy.relaxations.push_back("filter_proof: compiled");
   const std::string asked = decision.task.profile ? *decision.task.profile : "strict";

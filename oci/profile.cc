@@ -10,8 +10,8 @@ namespace benchsand {
 namespace {
 
 std::vector<std::string> profile_keys() {
-  return {"benchsand_profile", "name",     "limits",       "stdio_total", "memory_headroom",
-          "collect",           "identity", "filter_proof", "timeline",    "seccomp"};
+  return {"benchsand_profile", "name",         "limits",   "stdio_total", "memory_headroom", "collect",
+          "identity",          "filter_proof", "timeline", "refusals",    "seccomp"};
 }
 
 // A bound of the house is never unusable: falling back is for tasks, a profile is complete or refused.
@@ -61,6 +61,12 @@ void read_collect(const YamlNode& node, Profile& profile, Problems& problems) {
   set_bound(collect, "files", Unit::count, profile.collect.files, problems);
   set_bound(collect, "bytes", Unit::bytes, profile.collect.bytes, problems);
   set_bound(collect, "depth", Unit::count, profile.collect.depth, problems);
+}
+
+void read_refusals(const YamlNode& node, Profile& profile, Problems& problems) {
+  const MappingReader refusals(node, "refusals", {"total", "per_second"}, problems);
+  set_bound(refusals, "total", Unit::count, profile.refusals.total, problems);
+  set_bound(refusals, "per_second", Unit::count, profile.refusals.per_second, problems);
 }
 
 void read_id(const MappingReader& identity, std::string_view key, std::uint32_t& target, Problems& problems) {
@@ -195,6 +201,7 @@ void read_profile(const YamlNode& root, Profile& profile, Problems& problems) {
   if (const YamlNode* identity = reader.require("identity")) read_identity(*identity, profile, problems);
   if (const YamlNode* proof = reader.require("filter_proof")) read_filter_proof(*proof, profile, problems);
   if (const YamlNode* timeline = reader.require("timeline")) read_timeline(*timeline, profile, problems);
+  if (const YamlNode* refusals = reader.require("refusals")) read_refusals(*refusals, profile, problems);
   const YamlNode* seccomp = reader.require("seccomp");
   if (seccomp != nullptr) read_seccomp(*seccomp, profile.seccomp, problems);
   // The rules of the whole need the parts.

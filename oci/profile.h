@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "oci/ledger.h"
 #include "oci/limits.h"
 #include "oci/result.h"
 #include "oci/seccomp.h"
@@ -41,6 +42,7 @@ struct Profile {
   std::uint32_t uid = 0, gid = 0;  // never 0: a profile that says 0 is an error
   FilterProof filter_proof = FilterProof::dump;
   std::optional<std::uint64_t> timeline_us;  // interval of the samples; absent: none are taken
+  RefusalCaps refusals;                      // past these the run is ended (cause `refusals`)
   SeccompRules seccomp;
 };
 

@@ -54,6 +54,24 @@ json section_json(const std::vector<Rule>& rules, const Evidence& evidence, Sect
   return result;
 }
 
+// Which calls were refused by the supervisor, each as often as its answer reached the candidate.
+json refusals_json(const std::vector<RefusedCalls>& refused, const Evidence& evidence) {
+  json by_call = json::array();
+  for (const auto& entry : refused) {
+    json row = {{"call", entry.call}, {"errno", errno_name(entry.errno_value)}, {"count", entry.count}};
+    if (!entry.argument.empty()) row["argument"] = entry.argument;
+    by_call.push_back(std::move(row));
+  }
+  const auto number = [&](const char* key) {
+    const Observation* observation = evidence.find(key);
+    return observation && observation->value() ? value_json(*observation->value()) : json(nullptr);
+  };
+  return {{"by_call", by_call},
+          {"total", number("syscalls.refused_calls")},
+          {"sockets", number("network.refused_sockets")},
+          {"egress_bytes", number("network.egress_bytes")}};
+}
+
 json stream_json(const StreamFacts& stream) {
   return {{"bytes", stream.bytes}, {"kept", stream.kept}, {"sha256", stream.sha256}};
 }
@@ -156,6 +174,7 @@ json policy_json(const Policy& policy) {
       {"masked_paths", policy.masked_paths},
       {"readonly_paths", policy.readonly_paths},
       {"filter_proof", policy.filter_proof == FilterProof::dump ? "dump" : "compiled"},
+      {"refusals", {{"total", policy.refusals.total}, {"per_second", policy.refusals.per_second}}},
       {"seccomp", rules_json(policy.seccomp)},
       {"timeline_us", policy.timeline_us ? json(*policy.timeline_us) : json()},
       {"relaxations", policy.relaxations},
@@ -187,6 +206,7 @@ json make_record(const Policy& policy, const HostFacts& host, const RunFacts& ru
       {"evidence",
        {{"established", section_json(rules, evidence, Section::established)},
         {"spent", section_json(rules, evidence, Section::spent)},
+        {"refusals", refusals_json(run.refusals, evidence)},
         {"after", section_json(rules, evidence, Section::after)}}},
       {"end", end_json(end)},
       {"verdict", verdict_json(verdict)},

@@ -41,6 +41,7 @@ struct RunFacts {
   std::uint64_t outputs_refused_more = 0;  // not listed
   StreamFacts stdout_stream, stderr_stream;
   nlohmann::json timeline;  // null: the profile wants none, or the candidate never started
+  std::vector<RefusedCalls> refusals;
 };
 
 // `policy` may be null when the run failed before one was decided.

@@ -117,7 +117,7 @@ std::string summary(const json& record, const std::string& wall) {
       {"syscalls",
        [&] {
          return door("syscalls", "refused") + " of " + door("syscalls", "of") + " refused, " +
-                door("syscalls", "proof");
+                door("syscalls", "proof") + "; " + spent("syscalls", "refused_calls") + " attempts counted";
        }},
       {"namespaces", [&] { return std::string("own mnt, pid, ipc, uts, cgroup"); }},
       {"teardown",
@@ -224,6 +224,11 @@ std::string verdict_table(const json& record, bool colour) {
     else
       text += padded(wall, 12) + "-       not observed\n";
   }
+  text += listed(record.at("evidence").at("refusals").at("by_call"), "tried       ", [](const json& entry) {
+    const std::string argument = entry.contains("argument") ? " " + entry.at("argument").get<std::string>() : "";
+    return "tried       " + entry.at("call").get<std::string>() + argument + ": " +
+           entry.at("errno").get<std::string>() + ", " + entry.at("count").dump() + " times";
+  });
   text += listed(record.at("outputs"), "output      ", [](const json& file) {
     return "output      " + on_one_line(file.at("path")) + " (" + file.at("size").dump() + " bytes)";
   });

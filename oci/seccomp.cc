@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "oci/ledger.h"
+
 namespace benchsand {
 namespace {
 
@@ -23,14 +25,14 @@ constexpr std::array<std::string_view, 3> kDoorCalls{"execve", "execveat", "exit
 constexpr std::uint64_t kPrSetSeccomp = 22;
 constexpr std::uint64_t kAllBits = ~std::uint64_t{0};
 
-enum class Action { allow, notify, refuse };
+enum class Action { allow, notify, count, refuse };  // count: refused by the supervisor, who counts it
 enum class Compare { equal, masked_equal, not_equal };
 
 // One line for the kernel: what both the delegate's document and our own compilation are made from.
 struct FlatRule {
   std::string call;
   Action action = Action::refuse;
-  int errno_value = 0;  // for refuse
+  int errno_value = 0;  // for count and refuse
   bool has_condition = false;
   std::uint32_t index = 0;
   Compare compare = Compare::equal;
@@ -162,6 +164,27 @@ FlatRule refusal_rule(const SeccompRules& rules, const std::string& call, int er
   return rule;
 }
 
+FlatRule counted_rule(const LedgerRule& ledger) {
+  FlatRule rule = plain_rule(ledger.call, Action::count, ledger.errno_value);
+  const LedgerCondition& condition = ledger.condition;
+  rule.index = condition.index;
+  switch (condition.kind) {
+    case LedgerCondition::Kind::always:
+      return rule;
+    case LedgerCondition::Kind::masked_equal:
+      rule.compare = Compare::masked_equal;
+      rule.value = condition.mask;
+      rule.value_two = condition.value;
+      break;
+    case LedgerCondition::Kind::not_equal:
+      rule.compare = Compare::not_equal;
+      rule.value = condition.value;
+      break;
+  }
+  rule.has_condition = true;
+  return rule;
+}
+
 Result<std::vector<FlatRule>> flatten(const SeccompRules& rules) {
   std::vector<FlatRule> flat;
   const int standard = TRY(errno_number(rules.default_errno));
@@ -169,10 +192,16 @@ Result<std::vector<FlatRule>> flatten(const SeccompRules& rules) {
   for (const std::string& call : rules.allow) flat.push_back(plain_rule(call, Action::allow));
   for (const ArgumentRule& argument : rules.allow_if)
     for (const std::uint64_t value : argument.values) flat.push_back(equality_rule(argument, value));
+  std::set<std::string> counted;
+  for (const LedgerRule& ledger : TRY(ledger_rules(rules))) {
+    flat.push_back(counted_rule(ledger));
+    counted.insert(ledger.call);
+  }
   for (const auto& [name, calls] : rules.refuse_with) {
     const int number = TRY(errno_number(name));
     if (number == standard) continue;  // libseccomp refuses a rule that only repeats the default
-    for (const std::string& call : calls) flat.push_back(refusal_rule(rules, call, number));
+    for (const std::string& call : calls)
+      if (!counted.contains(call)) flat.push_back(refusal_rule(rules, call, number));
   }
   return flat;
 }
@@ -183,6 +212,8 @@ const char* oci_name(Action action, bool has_listener) {
       return "SCMP_ACT_ALLOW";
     case Action::notify:
       return has_listener ? "SCMP_ACT_NOTIFY" : "SCMP_ACT_ALLOW";
+    case Action::count:
+      return "SCMP_ACT_NOTIFY";
     case Action::refuse:
       return "SCMP_ACT_ERRNO";
   }
@@ -206,6 +237,7 @@ std::uint32_t libseccomp_action(const FlatRule& rule) {
     case Action::allow:
       return SCMP_ACT_ALLOW;
     case Action::notify:
+    case Action::count:
       return SCMP_ACT_NOTIFY;
     case Action::refuse:
       return SCMP_ACT_ERRNO(static_cast<std::uint32_t>(rule.errno_value));
@@ -238,6 +270,15 @@ nlohmann::json oci_rule(const FlatRule& rule, bool has_listener) {
 
 bool share_an_entry(const FlatRule& a, const FlatRule& b) {
   return !a.has_condition && !b.has_condition && a.action == b.action && a.errno_value == b.errno_value;
+}
+
+// Nobody counts: what would be counted is refused in the filter. libseccomp refuses a rule that only repeats the default.
+void refuse_uncounted(std::vector<FlatRule>& flat, int standard) {
+  std::erase_if(flat, [&](FlatRule& rule) {
+    if (rule.action != Action::count) return false;
+    rule.action = Action::refuse;
+    return rule.errno_value == standard;
+  });
 }
 
 nlohmann::json oci_syscalls(const std::vector<FlatRule>& flat, bool has_listener) {
@@ -311,14 +352,17 @@ Result<void> check_seccomp(const SeccompRules& rules) {
   Placement placement;
   TRY_VOID(check_notify(rules, placement));
   TRY_VOID(check_allowed(rules, placement));
-  return check_refused(rules, placement);
+  TRY_VOID(check_refused(rules, placement));
+  TRY(ledger_rules(rules));
+  return {};
 }
 
 nlohmann::json oci_seccomp_json(const SeccompRules& rules, const std::string& listener) {
   const Result<int> standard = errno_number(rules.default_errno);
-  const Result<std::vector<FlatRule>> flat = flatten(rules);
+  Result<std::vector<FlatRule>> flat = flatten(rules);
   // Rules that were never checked must not become a document without a filter: this one lets nothing run.
   if (!standard || !flat) return nlohmann::json{{"defaultAction", "SCMP_ACT_KILL_PROCESS"}};
+  if (listener.empty()) refuse_uncounted(*flat, *standard);
   nlohmann::json json = {{"defaultAction", "SCMP_ACT_ERRNO"},
                          {"defaultErrnoRet", *standard},
                          {"architectures", nlohmann::json::array({"SCMP_ARCH_X86_64"})}};

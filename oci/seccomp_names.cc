@@ -49,7 +49,7 @@ constexpr std::array<ErrnoName, 47> kErrnoNames{{
 Result<int> errno_number(const std::string& name) {
   for (const ErrnoName& entry : kErrnoNames)
     if (entry.name == name) return entry.number;
-  return usage("seccomp: unknown errno name " + "'" + name + "'");
+  return usage("seccomp: unknown errno name '" + name + "'");
 }
 
 std::string errno_name(int number) {
@@ -62,7 +62,7 @@ Result<int> call_number(const std::string& name) {
   const int number = seccomp_syscall_resolve_name_arch(SCMP_ARCH_X86_64, name.c_str());
   // Negative numbers are libseccomp's own, for calls that exist on other architectures only.
   if (number < 0 || name.find('\0') != std::string::npos)
-    return usage("seccomp: unknown system call " + "'" + name + "'" + " on x86-64");
+    return usage("seccomp: unknown system call '" + name + "' on x86-64");
   return number;
 }
 

@@ -20,6 +20,8 @@ const char* to_text(Cause cause) {
       return "memory";
     case Cause::output:
       return "output";
+    case Cause::refusals:
+      return "refusals";
     case Cause::killed:
       return "killed";
   }
@@ -128,6 +130,7 @@ Outcome outcome_of(const End& end) {
     case Cause::wall_time:
     case Cause::memory:
     case Cause::output:
+    case Cause::refusals:
       return Outcome::limit;
     case Cause::killed:
     case Cause::not_started:

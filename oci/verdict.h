@@ -12,7 +12,7 @@
 namespace benchsand {
 
 // How the run ended. The zero value is the one that can never be scored.
-enum class Cause { not_started, exited, signaled, cpu_time, wall_time, memory, output, killed };
+enum class Cause { not_started, exited, signaled, cpu_time, wall_time, memory, output, refusals, killed };
 const char* to_text(Cause cause);
 
 struct End {

@@ -29,6 +29,7 @@ void network(const Policy&, const HostFacts&, WallBuilder wall) {
       .equals("open_families", "none");
   wall.at_the_end().equals("links.end", "lo").equals("routes.end", "none");
   wall.spent().equals("egress_bytes", std::uint64_t{0}).counted("ipv4_no_route").counted_or("ipv6_no_route", "no IPv6");
+  wall.spent().counted("refused_sockets");
 }
 
 void mounts(const Policy&, const HostFacts&, WallBuilder wall) {
@@ -130,6 +131,7 @@ void syscalls(const Policy& policy, const HostFacts&, WallBuilder wall) {
       .counted("refused")
       .counted("of")
       .digest("sha256");
+  wall.spent().counted("refused_calls");
 }
 
 void namespaces(const Policy&, const HostFacts&, WallBuilder wall) {

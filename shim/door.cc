@@ -23,19 +23,21 @@ Result<std::optional<Notification>> next_notification(const SeccompNotify& notif
   }
 }
 
-Result<std::optional<Notification>> next_exec(const SeccompNotify& notify, std::uint64_t deadline_us) {
+Result<std::optional<Notification>> next_exec(const SeccompNotify& notify, const Ledger& ledger,
+                                              std::uint64_t deadline_us) {
   for (;;) {
     const auto notification = TRY(next_notification(notify, deadline_us));
     if (!notification || is_exec(*notification)) return notification;
-    TRY(notify.let_run(*notification));
+    TRY(is_let_run(notification->call) ? notify.let_run(*notification)
+                                       : notify.refuse(*notification, ledger.errno_for(notification->call)));
   }
 }
 
 // A signal to the task voids the notification and the call is made anew: runc's Go runtime signals its own threads, and
 // reading the filter stops the task. Whoever comes instead of the held task is not what was looked at.
-Result<void> keep_held(Door& door, const SeccompNotify& notify, std::uint64_t deadline_us) {
+Result<void> keep_held(Door& door, const SeccompNotify& notify, const Ledger& ledger, std::uint64_t deadline_us) {
   while (!TRY(notify.still_waits(door.held))) {
-    const auto again = TRY(next_exec(notify, deadline_us));
+    const auto again = TRY(next_exec(notify, ledger, deadline_us));
     if (!again) return fault("hold the candidate's first exec: the process is gone");
     if (again->task != door.init.pid())
       return fault("hold the candidate's first exec: another task came to exec instead");
@@ -95,8 +97,8 @@ Result<ExpectedFilter> expect_filter(const Policy& policy) {
   return expected;
 }
 
-Result<std::optional<Door>> wait_at_door(const SeccompNotify& notify, std::uint64_t deadline_us) {
-  const auto exec = TRY(next_exec(notify, deadline_us));
+Result<std::optional<Door>> wait_at_door(const SeccompNotify& notify, const Ledger& ledger, std::uint64_t deadline_us) {
+  const auto exec = TRY(next_exec(notify, ledger, deadline_us));
   if (!exec) return std::nullopt;
   Door door;
   door.held = *exec;
@@ -105,14 +107,14 @@ Result<std::optional<Door>> wait_at_door(const SeccompNotify& notify, std::uint6
   door.pinned = TRY(pin_namespaces(door.init));
   door.program = TRY(door.init.program());
   // Still held after the descriptors were taken: then they are of this very process, not of a successor of its number.
-  TRY_VOID(keep_held(door, notify, deadline_us));
+  TRY_VOID(keep_held(door, notify, ledger, deadline_us));
   return door;
 }
 
-Result<void> observe_at_door(Door& door, const SeccompNotify& notify, const Policy& policy, const Made& made,
-                             RunCgroup& cgroup, Evidence& evidence, std::uint64_t deadline_us) {
+Result<void> observe_at_door(Door& door, const SeccompNotify& notify, const Ledger& ledger, const Policy& policy,
+                             const Made& made, RunCgroup& cgroup, Evidence& evidence, std::uint64_t deadline_us) {
   observe_filter(door, policy, made.filter, evidence);
-  TRY_VOID(keep_held(door, notify, deadline_us));
+  TRY_VOID(keep_held(door, notify, ledger, deadline_us));
   TRY_VOID(cgroup.open_leaf(TRY(door.init.read("cgroup")), door.init.name("cgroup"), evidence));
   cgroup.observe_limits(evidence, "");
   cgroup.observe_alone(evidence);
@@ -125,7 +127,7 @@ Result<void> observe_at_door(Door& door, const SeccompNotify& notify, const Poli
   observe_masks(door.init, policy, evidence);
   observe_network_at_door(door.init, evidence);
   observe_start_time(door.init, "", evidence);
-  return keep_held(door, notify, deadline_us);
+  return keep_held(door, notify, ledger, deadline_us);
 }
 
 }  // namespace benchsand

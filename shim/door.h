@@ -39,12 +39,13 @@ struct Made {
   ExpectedFilter filter;
 };
 
-// Waits for the first exec. Earlier notifications of the delegate's own (exit_group of a failed init) are let through.
+// Waits for the first exec. Earlier notifications are the delegate's own: exit_group of a failed init is let through, what the
+// policy refuses is refused, and nothing is counted.
 // nullopt: the listener closed before any exec, so the delegate failed.
-Result<std::optional<Door>> wait_at_door(const SeccompNotify& notify, std::uint64_t deadline_us);
+Result<std::optional<Door>> wait_at_door(const SeccompNotify& notify, const Ledger& ledger, std::uint64_t deadline_us);
 
 // Reads everything into `evidence`. An error is a fault of the host; a wall that does not stand is not an error but evidence.
-Result<void> observe_at_door(Door& door, const SeccompNotify& notify, const Policy& policy, const Made& made,
-                             RunCgroup& cgroup, Evidence& evidence, std::uint64_t deadline_us);
+Result<void> observe_at_door(Door& door, const SeccompNotify& notify, const Ledger& ledger, const Policy& policy,
+                             const Made& made, RunCgroup& cgroup, Evidence& evidence, std::uint64_t deadline_us);
 
 }  // namespace benchsand

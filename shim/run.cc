@@ -29,7 +29,11 @@ constexpr std::uint64_t kEmptyWithinUs = 10'000'000;
 class Run {
  public:
   Run(const Host& host, Policy policy, const RunHooks& hooks)
-      : host_(host), policy_(std::move(policy)), hooks_(hooks), rules_(wall_rules(policy_, host.facts)) {}
+      : host_(host),
+        policy_(std::move(policy)),
+        hooks_(hooks),
+        rules_(wall_rules(policy_, host.facts)),
+        ledger_(policy_.seccomp, policy_.refusals) {}
 
   Result<void> prepare(const std::string& results_directory);
   Result<void> story();
@@ -57,6 +61,7 @@ class Run {
   Policy policy_;
   const RunHooks& hooks_;
   std::vector<Rule> rules_;
+  Ledger ledger_;
   Evidence evidence_;
   End end_;
   RunFacts facts_;
@@ -194,9 +199,9 @@ std::unexpected<Error> Run::delegate_failed(const std::string& seen) const {
 // 5. The door.
 Result<bool> Run::candidate_may_start() {
   const std::uint64_t deadline = sys::monotonic_us() + kStartWithinUs;
-  door_ = TRY(wait_at_door(notify_, deadline));
+  door_ = TRY(wait_at_door(notify_, ledger_, deadline));
   if (!door_) return delegate_failed("it failed before the candidate's first exec");
-  TRY_VOID(observe_at_door(*door_, notify_, policy_, made_, *remains_.cgroup, evidence_, deadline));
+  TRY_VOID(observe_at_door(*door_, notify_, ledger_, policy_, made_, *remains_.cgroup, evidence_, deadline));
   output_->observe(evidence_, "");
   TRY_VOID(sys::timerfd_at(wall_timer_, sys::monotonic_us() + policy_.limits.wall_time_us));
   evidence_.take("wall-time.armed_us", sys::timerfd_left_us(wall_timer_), "timerfd_gettime, CLOCK_MONOTONIC");
@@ -208,8 +213,8 @@ Result<bool> Run::candidate_may_start() {
 Result<void> Run::watch() {
   started_ = true;
   if (policy_.timeline_us) sampler_.emplace(*policy_.timeline_us, *remains_.cgroup, *output_);
-  Supervisor supervisor(policy_, *door_, notify_, *remains_.cgroup, signals_, wall_timer_, host_.facts.processors,
-                        *out_, *err_, sampler_ ? &*sampler_ : nullptr);
+  Supervisor supervisor(policy_, *door_, notify_, ledger_, *remains_.cgroup, signals_, wall_timer_,
+                        host_.facts.processors, *out_, *err_, sampler_ ? &*sampler_ : nullptr);
   watched_ = TRY(supervisor.watch());
   if (watched_.interrupted) return fault("finish the run: benchsand was told to stop by a signal");
   // The delegate's own code ended the process: an operator's mistake must not become a candidate's zero.
@@ -249,6 +254,9 @@ Result<void> Run::observe_end() {
   if (!delegate) return fault("wait for " + facts_.delegate.name + ": it still runs after the container has ended");
   evidence_.set("evidence.delegate_exit", static_cast<std::uint64_t>(*delegate),
                 facts_.delegate.name + " run --detach");
+  evidence_.set("syscalls.refused_calls", ledger_.total(), "seccomp notify, answered");
+  evidence_.set("network.refused_sockets", ledger_.sockets(), "seccomp notify, answered");
+  facts_.refusals = ledger_.entries();
   spend(evidence_, watched_, policy_.limits, out_->bytes(), err_->bytes());
   end_ = end_of(end_facts(evidence_, watched_, static_cast<int>(stat.wait_status)), policy_.limits);
   return {};

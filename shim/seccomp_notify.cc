@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -27,16 +28,39 @@ Result<std::optional<Notification>> SeccompNotify::receive() const {
     if (errno == ENOENT || errno == EINTR) return std::nullopt;
     return sys_error("ioctl", "SECCOMP_IOCTL_NOTIF_RECV", errno);
   }
-  return Notification{buffer.notification.id, static_cast<pid_t>(buffer.notification.pid), buffer.notification.data.nr};
+  Notification notification;
+  notification.id = buffer.notification.id;
+  notification.task = static_cast<pid_t>(buffer.notification.pid);
+  notification.call = buffer.notification.data.nr;
+  std::copy_n(std::begin(buffer.notification.data.args), notification.arguments.size(), notification.arguments.begin());
+  return notification;
 }
 
+namespace {
+
+Result<bool> send(const Fd& fd, seccomp_notif_resp& response) {
+  if (::ioctl(fd.get(), SECCOMP_IOCTL_NOTIF_SEND, &response) == 0) return true;
+  if (errno == ENOENT) return false;
+  return sys_error("ioctl", "SECCOMP_IOCTL_NOTIF_SEND", errno);
+}
+
+}  // namespace
+
 Result<bool> SeccompNotify::let_run(const Notification& notification) const {
+  if (!is_let_run(notification.call))
+    return fault("let " + call_name(notification.call) + " run: only exec and exit_group may be");
   seccomp_notif_resp response{};
   response.id = notification.id;
   response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-  if (::ioctl(fd_.get(), SECCOMP_IOCTL_NOTIF_SEND, &response) == 0) return true;
-  if (errno == ENOENT) return false;
-  return sys_error("ioctl", "SECCOMP_IOCTL_NOTIF_SEND", errno);
+  return send(fd_, response);
+}
+
+Result<bool> SeccompNotify::refuse(const Notification& notification, int errno_value) const {
+  if (errno_value <= 0) return fault("refuse " + call_name(notification.call) + ": no errno is given");
+  seccomp_notif_resp response{};
+  response.id = notification.id;
+  response.error = -errno_value;
+  return send(fd_, response);
 }
 
 Result<bool> SeccompNotify::still_waits(const Notification& notification) const {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "oci/ledger.h"
 #include "shim/sys.h"
 
 namespace benchsand {
@@ -13,6 +14,7 @@ struct Notification {
   std::uint64_t id = 0;
   pid_t task = 0;  // thread id, seen from the host
   int call = 0;    // system call number
+  CallArguments arguments{};
 };
 
 // A seccomp listener fd. When it closes (benchsand dies), every notified call fails with ENOSYS: nothing can start any more.
@@ -24,9 +26,10 @@ class SeccompNotify {
 
   // nullopt: the task died or was interrupted in between.
   Result<std::optional<Notification>> receive() const;
-  // False: the task is gone. CONTINUE lets the kernel run the call; used for exec and exit_group alone, whose
-  // permission does not depend on memory that the candidate could change under us.
+  // Both: false when the task is gone or a signal voided the wait. CONTINUE lets the kernel run the call; used for exec and
+  // exit_group alone (is_let_run), whose permission does not depend on memory that the candidate could change under us.
   Result<bool> let_run(const Notification& notification) const;
+  Result<bool> refuse(const Notification& notification, int errno_value) const;
   Result<bool> still_waits(const Notification& notification) const;
 
  private:

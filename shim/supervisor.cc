@@ -81,15 +81,24 @@ Result<bool> Supervisor::turn() {
   return true;
 }
 
-// execve, execveat and exit_group are all that the filter sends here.
 Result<void> Supervisor::answer() {
   const auto notification = TRY(notify_.receive());
   if (!notification) return {};
+  // What a flood costs is charged to nobody, so it ends the run.
+  if (ledger_.notified(sys::monotonic_us())) TRY_VOID(kill_for(Cause::refusals));
+  if (!is_let_run(notification->call)) return refuse(*notification);
   // When init ends, the kernel kills what is left in its pid namespace before anybody can look; so look first.
   if (notification->call == SYS_exit_group && door_.init.has_thread(notification->task) && !watched_.killed_for)
     TRY_VOID(look_at_ending_init());
   // A signal can void the wait, and then the call may never be made again: what was seen was not init's end.
   if (!TRY(notify_.let_run(*notification)) && !watched_.killed_for) watched_.left_behind.reset();
+  return {};
+}
+
+Result<void> Supervisor::refuse(const Notification& notification) {
+  // False: a signal voided the wait, the call is made again or not at all, and nobody was refused.
+  if (TRY(notify_.refuse(notification, ledger_.errno_for(notification.call))))
+    ledger_.count(notification.call, notification.arguments);
   return {};
 }
 

@@ -26,12 +26,13 @@ struct Watched {
 // Opens the door (answers the held exec), holds the delegate, and returns when init is a zombie.
 class Supervisor {
  public:
-  Supervisor(const Policy& policy, const Door& door, const SeccompNotify& notify, const RunCgroup& cgroup,
-             const Fd& signals, const Fd& wall_timer, std::uint64_t processors, OutputStream& out, OutputStream& err,
-             Sampler* sampler)
+  Supervisor(const Policy& policy, const Door& door, const SeccompNotify& notify, Ledger& ledger,
+             const RunCgroup& cgroup, const Fd& signals, const Fd& wall_timer, std::uint64_t processors,
+             OutputStream& out, OutputStream& err, Sampler* sampler)
       : policy_(policy),
         door_(door),
         notify_(notify),
+        ledger_(ledger),
         cgroup_(cgroup),
         signals_(signals),
         wall_timer_(wall_timer),
@@ -46,6 +47,7 @@ class Supervisor {
   Result<void> start();
   Result<bool> turn();  // false once init has ended
   Result<void> answer();
+  Result<void> refuse(const Notification& notification);
   Result<void> check_cpu();
   Result<void> look_again_later();
   Result<void> look();
@@ -56,6 +58,7 @@ class Supervisor {
   const Policy& policy_;
   const Door& door_;
   const SeccompNotify& notify_;
+  Ledger& ledger_;
   const RunCgroup& cgroup_;
   const Fd& signals_;
   const Fd& wall_timer_;  // armed at the door; set anew when the door opens

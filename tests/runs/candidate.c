@@ -176,6 +176,64 @@ static int sockets(long unused) {
   return 0;
 }
 
+/* A refused call of every class, `rounds` times each; what it says must be what the host has counted. */
+static int refused_calls(long rounds) {
+  const struct {
+    const char* name;
+    long number, first;
+  } calls[] = {
+      {"socket:AF_INET", SYS_socket, AF_INET},
+      {"socket:AF_INET6", SYS_socket, AF_INET6},
+      {"socket:AF_NETLINK", SYS_socket, AF_NETLINK},
+      {"socket:AF_PACKET", SYS_socket, AF_PACKET},
+      {"socket:AF_VSOCK", SYS_socket, AF_VSOCK},
+      {"socket:AF_ALG", SYS_socket, AF_ALG},
+      {"socketpair:AF_INET", SYS_socketpair, AF_INET},
+      {"unshare:CLONE_NEWUSER", SYS_unshare, 0x10000000},
+      {"unshare:CLONE_NEWNS CLONE_NEWNET", SYS_unshare, 0x40020000},
+      {"clone:CLONE_NEWUSER", SYS_clone, 0x10000011},
+      {"setns:", SYS_setns, -1},
+      {"mount:", SYS_mount, 0},
+      {"umount2:", SYS_umount2, 0},
+      {"pivot_root:", SYS_pivot_root, 0},
+      {"fsopen:", SYS_fsopen, 0},
+      {"ptrace:", SYS_ptrace, 0},
+      {"process_vm_readv:", SYS_process_vm_readv, 1},
+      {"bpf:", SYS_bpf, 0},
+      {"perf_event_open:", SYS_perf_event_open, 0},
+      {"io_uring_setup:", SYS_io_uring_setup, 1},
+      {"keyctl:", SYS_keyctl, 0},
+      {"add_key:", SYS_add_key, 0},
+      {"userfaultfd:", SYS_userfaultfd, 0},
+      {"init_module:", SYS_init_module, 0},
+      {"kexec_load:", SYS_kexec_load, 0},
+      {"reboot:", SYS_reboot, 0},
+      {"open_by_handle_at:", SYS_open_by_handle_at, -1},
+      {"personality:", SYS_personality, 0xffffffff},
+      {"seccomp:", SYS_seccomp, 0},
+      {"prctl:PR_SET_SECCOMP", SYS_prctl, 22},
+      {"ioctl:TIOCSTI", SYS_ioctl, 0}, /* its request is the second argument */
+      {"setuid:", SYS_setuid, 0},
+  };
+  for (size_t i = 0; i < sizeof calls / sizeof calls[0]; ++i) {
+    const long second = calls[i].number == SYS_ioctl ? 0x5412 : 0;
+    int error = 0;
+    for (long round = 0; round < rounds; ++round)
+      error = syscall(calls[i].number, calls[i].first, second, 0, 0, 0) < 0 ? errno : 0;
+    printf("%s\t%s\t%ld\n", calls[i].name, error ? strerrorname_np(error) : "ok", rounds);
+  }
+  return 0;
+}
+
+/* Refused calls from `tasks` processes at once, without end. */
+static int refused_flood(long tasks) {
+  for (long i = 1; i < tasks; ++i)
+    if (fork() == 0) break;
+  long refused = 0;
+  while (syscall(SYS_socket, AF_INET, SOCK_STREAM, 0) < 0) ++refused;
+  return refused > 0 ? 3 : 4;
+}
+
 static int descriptors(long unused) {
   (void)unused;
   for (int fd = 0; fd < 64; ++fd)
@@ -207,9 +265,13 @@ static double now_ns(void) {
   return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* Nanoseconds of a call that strict refuses (getsid), of one that it allows (getppid), and milliseconds of plain work. */
+/* Nanoseconds of a call that strict refuses (getsid), of one that it allows (getppid), of one that is counted (a tenth of
+   the rounds), and milliseconds of plain work. */
 static int measure(long rounds) {
   double begin = now_ns();
+  for (long i = 0; i < rounds / 10; ++i) syscall(SYS_socket, AF_INET, 0, 0);
+  printf("counted_ns=%.0f ", (now_ns() - begin) / (double)(rounds / 10));
+  begin = now_ns();
   for (long i = 0; i < rounds; ++i) syscall(SYS_getsid, 0);
   printf("refused_ns=%.0f", (now_ns() - begin) / (double)rounds);
   begin = now_ns();
@@ -267,6 +329,8 @@ static const struct {
     {"flood", flood},
     {"daemonize", daemonize},
     {"sockets", sockets},
+    {"refused-calls", refused_calls},
+    {"refused-flood", refused_flood},
     {"descriptors", descriptors},
     {"create-in-root", create_in_root},
     {"odd-outputs", odd_outputs},

@@ -220,6 +220,61 @@ def sockets_are_refused_by_family(bench):
     equal("sockets", run.said(), {"1": "ok", **{family: "EACCES" for family in ("2", "10", "16", "17", "40", "38")}})
 
 
+def ledger(run):
+    """The host's counts as {"call:argument": (errno, count)}."""
+    return {f"{row['call']}:{row.get('argument', '')}": (row["errno"], row["count"])
+            for row in run.record["evidence"]["refusals"]["by_call"]}
+
+
+@scenario
+def the_ledger_agrees_with_the_candidate(bench):
+    for rounds in (1, 7):
+        run = bench.verb("refused-calls", rounds).expect(0, "succeeded", "exited")
+        said = {}
+        for line in run.stdout().splitlines():
+            name, errno, count = line.split("\t")
+            said[name] = (errno, int(count))
+        equal("calls", len(said), 32)
+        equal("ledger", ledger(run), said)
+        equal("errnos", {name: errno for name, (errno, _) in said.items() if errno != ("EACCES" if "socket" in name else "EPERM")}, {})
+        refusals = run.record["evidence"]["refusals"]
+        equal("total", (refusals["total"], refusals["sockets"]), (32 * rounds, 7 * rounds))
+        equal("judged", run.seen("spent", "syscalls", "refused_calls"), 32 * rounds)
+
+
+@scenario
+def ten_thousand_refusals_are_counted(bench):
+    run = bench.python("""
+import socket
+refused = 0
+for _ in range(10000):
+    try:
+        socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    except PermissionError:
+        refused += 1
+print(refused)
+""", limits={"cpu_time": bench.seconds(5), "wall_time": bench.seconds(20)}).expect(0, "succeeded", "exited")
+    equal("said", run.stdout(), "10000\n")
+    equal("ledger", ledger(run), {"socket:AF_INET": ("EACCES", 10000)})
+
+
+@scenario
+def a_flood_of_refusals_ends_the_run(bench):
+    """And a run beside it keeps its timing."""
+    task = bench.write_task(bench.candidate("refused-flood", 31), limits={"wall_time": bench.seconds(30), "cpu_time": bench.seconds(30)})
+    flood = subprocess.Popen(bench.arguments(task), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    beside = bench.verb("sleep", 1, folder=bench.folder("beside")).expect(0, "succeeded", "exited")
+    out, errors = flood.communicate(timeout=60 * bench.slow)
+    if not out.strip():
+        raise Wrong(f"no record of the flood; exit status {flood.returncode}: {errors}")
+    record = json.loads(out)
+    bench.run_ids.add(record["id"])
+    equal("flood", (flood.returncode, record["verdict"]["scored"], record["verdict"]["outcome"], record["end"]["cause"]),
+          (1, True, "limit", "refusals"))
+    between("refused before the end", record["evidence"]["refusals"]["total"], 1000, 150000)
+    between("time of the run beside", beside.seen("spent", "wall-time", "used_us"), 990_000, 1_000_000 + bench.slow * 250_000)
+
+
 @scenario
 def rootfs_is_read_only(bench):
     equal("errno", bench.verb("create-in-root").expect(0, "succeeded", "exited").stdout().strip(), "EROFS")

@@ -28,13 +28,14 @@ memory_headroom: 32MiB
 collect: {files: 1024, bytes: 64MiB, depth: 16}
 identity: {uid: 65534, gid: 65533}
 filter_proof: dump
+refusals: {total: 100000, per_second: 20000}
 seccomp:
   default: EPERM
   notify: [execve, execveat, exit_group]
   allow: [read, write]
   allow_if:
     - {call: socket, arg: 0, is: [1]}
-    - {call: clone, arg: 0, mask: 0x7e020080, is: [0, 0x80]}
+    - {call: clone, arg: 0, mask: 0x7e020080, is: [0]}
   refuse_with:
     EACCES: [connect, bind]
     ENOSYS: [clone3]
@@ -80,13 +81,14 @@ TEST_CASE("a complete profile is read, every field") {
   CHECK(profile->gid == 65533);
   CHECK(profile->filter_proof == FilterProof::dump);
   CHECK(profile->timeline_us == 250'000);
+  CHECK(profile->refusals == RefusalCaps{.total = 100000, .per_second = 20000});
   const SeccompRules& rules = profile->seccomp;
   CHECK(rules.default_errno == "EPERM");
   CHECK(rules.notify == std::vector<std::string>{"execve", "execveat", "exit_group"});
   CHECK(rules.allow == std::vector<std::string>{"read", "write"});
   REQUIRE(rules.allow_if.size() == 2);
   CHECK(rules.allow_if[0] == ArgumentRule{.call = "socket", .index = 0, .values = {1}});
-  CHECK(rules.allow_if[1] == ArgumentRule{.call = "clone", .index = 0, .mask = 0x7e020080, .values = {0, 128}});
+  CHECK(rules.allow_if[1] == ArgumentRule{.call = "clone", .index = 0, .mask = 0x7e020080, .values = {0}});
   CHECK(rules.refuse_with == std::vector<std::pair<std::string, std::vector<std::string>>>{
                                  {"EACCES", {"connect", "bind"}}, {"ENOSYS", {"clone3"}}});
 }
@@ -142,8 +144,8 @@ TEST_CASE("every limit must be there, whole and greater than zero") {
 }
 
 TEST_CASE("every key of the top must be there") {
-  for (const std::string key :
-       {"name", "limits", "stdio_total", "memory_headroom", "collect", "identity", "filter_proof", "seccomp"}) {
+  for (const std::string key : {"name", "limits", "stdio_total", "memory_headroom", "collect", "identity",
+                                "filter_proof", "refusals", "seccomp"}) {
     CAPTURE(key);
     const auto profile = parse_profile(with("\n" + key + ":", "\nzz" + key + ":"), "p.yaml");
     REQUIRE_FALSE(profile.has_value());
@@ -176,6 +178,8 @@ TEST_CASE("each change of a good profile is refused with its own message") {
        "15:18: error: memory_headroom: \"none\" is not a size: a number with B, KiB, MiB, GiB, KB, MB or GB, or plain "
        "bytes"},
       {"depth: 16}", "depth: 0}", "16:45: error: collect.depth: \"0\" is not a bound greater than zero"},
+      {"{total: 100000, ", "{total: 0, ", "19:19: error: refusals.total: \"0\" is not a bound greater than zero"},
+      {", per_second: 20000}", "}", "19:11: error: refusals: key \"per_second\" is missing"},
       {", depth: 16}", "}", "16:10: error: collect: key \"depth\" is missing"},
       {"uid: 65534", "uid: 0", "17:17: error: identity.uid: \"0\" is not between 1 and 4294967294"},
       {"gid: 65533", "gid: 4294967295", "17:29: error: identity.gid: \"4294967295\" is not between 1 and 4294967294"},
@@ -186,22 +190,22 @@ TEST_CASE("each change of a good profile is refused with its own message") {
       {"uid: 65534", "uid: 010", "17:17: error: identity.uid: \"010\"" + not_integer},
       {"filter_proof: dump", "filter_proof: none",
        "18:15: error: filter_proof: \"none\" is neither \"dump\" nor \"compiled\""},
-      {"  default: EPERM\n", "", "20:3: error: seccomp: key \"default\" is missing"},
-      {"  notify: [execve, execveat, exit_group]\n", "", "20:3: error: seccomp: key \"notify\" is missing"},
-      {"  allow: [read, write]\n", "", "20:3: error: seccomp: key \"allow\" is missing"},
-      {"allow: [read, write]", "allow: read", "22:10: error: seccomp.allow: a list is due here, not text"},
-      {"allow: [read, write]", "alow: [read, write]", "20:3: error: seccomp: key \"allow\" is missing"},
-      {"arg: 0, is: [1]", "arg: 6, is: [1]", "24:27: error: seccomp.allow_if[0].arg: a call has arguments 0 to 5"},
-      {"arg: 0, is: [1]", "arg: 0, is: 1", "24:34: error: seccomp.allow_if[0].is: a list is due here, not text"},
-      {"arg: 0, is: [1]", "arg: 0, is: []", "24:34: error: seccomp.allow_if[0].is: no value is listed"},
-      {"arg: 0, is: [1]", "arg: 0, is: [AF_UNIX]", "24:35: error: seccomp.allow_if[0].is: \"AF_UNIX\"" + not_integer},
-      {"arg: 0, is: [1]", "arg: 0, less: 3, is: [1]", "24:30: error: seccomp.allow_if[0]: unknown key \"less\""},
-      {"arg: 0, is: [1]", "is: [1]", "24:7: error: seccomp.allow_if[0]: key \"arg\" is missing"},
+      {"  default: EPERM\n", "", "21:3: error: seccomp: key \"default\" is missing"},
+      {"  notify: [execve, execveat, exit_group]\n", "", "21:3: error: seccomp: key \"notify\" is missing"},
+      {"  allow: [read, write]\n", "", "21:3: error: seccomp: key \"allow\" is missing"},
+      {"allow: [read, write]", "allow: read", "23:10: error: seccomp.allow: a list is due here, not text"},
+      {"allow: [read, write]", "alow: [read, write]", "21:3: error: seccomp: key \"allow\" is missing"},
+      {"arg: 0, is: [1]", "arg: 6, is: [1]", "25:27: error: seccomp.allow_if[0].arg: a call has arguments 0 to 5"},
+      {"arg: 0, is: [1]", "arg: 0, is: 1", "25:34: error: seccomp.allow_if[0].is: a list is due here, not text"},
+      {"arg: 0, is: [1]", "arg: 0, is: []", "25:34: error: seccomp.allow_if[0].is: no value is listed"},
+      {"arg: 0, is: [1]", "arg: 0, is: [AF_UNIX]", "25:35: error: seccomp.allow_if[0].is: \"AF_UNIX\"" + not_integer},
+      {"arg: 0, is: [1]", "arg: 0, less: 3, is: [1]", "25:30: error: seccomp.allow_if[0]: unknown key \"less\""},
+      {"arg: 0, is: [1]", "is: [1]", "25:7: error: seccomp.allow_if[0]: key \"arg\" is missing"},
       {"0x7e020080", "0x17e02008000000000",
-       "25:35: error: seccomp.allow_if[1].mask: \"0x17e02008000000000\"" + not_integer},
-      {"0x7e020080", "0x", "25:35: error: seccomp.allow_if[1].mask: \"0x\"" + not_integer},
+       "26:35: error: seccomp.allow_if[1].mask: \"0x17e02008000000000\"" + not_integer},
+      {"0x7e020080", "0x", "26:35: error: seccomp.allow_if[1].mask: \"0x\"" + not_integer},
       {"EACCES: [connect, bind]", "EACCES: connect",
-       "27:13: error: seccomp.refuse_with[\"EACCES\"]: a list is due here, not text"},
+       "28:13: error: seccomp.refuse_with[\"EACCES\"]: a list is due here, not text"},
       {"{uid: 65534", "{uid: 65534, uid: 65534", "17:24: error: duplicate key \"uid\", first on line 17"},
   };
   for (const Case& c : cases) {
@@ -212,9 +216,9 @@ TEST_CASE("each change of a good profile is refused with its own message") {
 
 TEST_CASE("what check_seccomp refuses is reported at the rules") {
   const std::string unknown = refusal(with("[read, write]", "[read, no_such_call]"));
-  CHECK(unknown.starts_with("20:3: error: seccomp: "));
+  CHECK(unknown.starts_with("21:3: error: seccomp: "));
   CHECK(unknown.find("no_such_call") != std::string::npos);
   const std::string no_door = refusal(with("[execve, execveat, exit_group]", "[execve, exit_group]"));
-  CHECK(no_door.starts_with("20:3: error: seccomp: "));
+  CHECK(no_door.starts_with("21:3: error: seccomp: "));
   CHECK(no_door.find("execveat") != std::string::npos);
 }
