@@ -21,7 +21,7 @@ STORY_FILES = {"run", "door", "monitor"}
 OCI_LIBRARIES = {
     "nlohmann/": None,
     "yaml-cpp/": {"yaml_tree"},
-    "seccomp.h": {"seccomp"},
+    "seccomp.h": {"seccomp", "seccomp_names"},
     "openssl/": {"sha256"},
     # libseccomp 2.5 gives a program through a descriptor only, so it writes into an anonymous file of its own.
     "sys/mman.h": {"seccomp"},
@@ -65,7 +65,7 @@ def oci_include_problem(stem, quote, name):
         return None if name.startswith("oci/") else "oci includes only oci"
     for prefix, stems in OCI_LIBRARIES.items():
         if name.startswith(prefix):
-            return None if stems is None or stem in stems else f"<{name}> belongs in {', '.join(sorted(stems))}.cc only"
+            return None if stems is None or stem in stems else f"<{name}> belongs in {', '.join(f'{s}.cc' for s in sorted(stems))} only"
     if re.fullmatch(r"[a-z_0-9]+", name):
         return f"<{name}> reaches out of the documents" if name in OCI_BANNED_STD else None
     return f"<{name}> is not a document library"
@@ -134,7 +134,7 @@ def check(path, text):
 SAMPLES = [
     ("oci/a.cc", '#include "shim/sys.h"\n', "oci/a.cc:1: oci includes only oci"),
     ("oci/a.cc", "#include <string>\n#include <fstream>\n", "oci/a.cc:2: <fstream> reaches out"),
-    ("oci/a.cc", "#include <seccomp.h>\n", "<seccomp.h> belongs in seccomp.cc only"),
+    ("oci/a.cc", "#include <seccomp.h>\n", "<seccomp.h> belongs in seccomp.cc, seccomp_names.cc only"),
     ("oci/seccomp.cc", "#include <seccomp.h>\n", ""),
     ("oci/a.cc", "#include <openssl/sha.h>\n", "<openssl/sha.h> belongs in sha256.cc only"),
     ("oci/a.cc", "#include <yaml-cpp/yaml.h>\n", "<yaml-cpp/yaml.h> belongs in yaml_tree.cc only"),
