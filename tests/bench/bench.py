@@ -8,6 +8,7 @@ As root, after tests/setup/build.sh and rootfs.sh tiny. Numbers are printed besi
 import argparse
 import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -118,6 +119,20 @@ def overshoot(bench, engine, repeats):
     return result
 
 
+def supervisor_time(bench, engine, rounds):
+    """CPU seconds of benchsand and the delegate in a run with 32 refused calls a round."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    bench.record(engine, ["/task/candidate", "refused-calls", str(rounds)], cpu_time="10s")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return sum(getattr(after, f"ru_{kind}time") - getattr(before, f"ru_{kind}time") for kind in "us")
+
+
+def counted_call_supervisor_us(bench, engine, repeats, rounds=300):
+    """The candidate is nobody's child here and does not count: what a counted call costs benchsand itself."""
+    extra = [supervisor_time(bench, engine, rounds) - supervisor_time(bench, engine, 0) for _ in range(repeats)]
+    return round(statistics.median(extra) * 1e6 / (32 * rounds), 1)
+
+
 def numbers(text):
     return {key: float(value) for key, value in (word.split("=") for word in text.split())}
 
@@ -133,7 +148,7 @@ def call_costs(bench, engine, repeats):
     def median(runs, key):
         return statistics.median(run[key] for run in runs)
 
-    return {"refused_call_ns": median(inside, "refused_ns"), "native_call_ns": median(outside, "refused_ns"),
+    return {"counted_call_ns": median(inside, "counted_ns"), "refused_call_ns": median(inside, "refused_ns"), "native_call_ns": median(outside, "refused_ns"),
             "allowed_call_ns": median(inside, "allowed_ns"), "allowed_call_native_ns": median(outside, "allowed_ns"),
             # Somebody else's load only ever makes work slower, so the fastest of each tell the difference best.
             "speed_inside": round(min(run["work_ms"] for run in outside) / min(run["work_ms"] for run in inside), 3)}
@@ -147,6 +162,7 @@ def measure(bench, runs):
                        for e in ("crun", "runc") if f"{e} run of its bundle" in times}
     result["supervisor_kib"] = resident_memory(bench, engine)
     result["overshoot"] = overshoot(bench, engine, 5)
+    result["counted_call_supervisor_us"] = counted_call_supervisor_us(bench, engine, 5)
     result["calls"] = call_costs(bench, engine, 5)
     return result
 
@@ -159,6 +175,8 @@ def table(result):
         rows.append((f"{wall} overshoot at 1 s", f"median {over['median_us']} us, max {over['max_us']} us", "<= 10000 us"))
     calls = result["calls"]
     rows.append(("refused call", f"{calls['refused_call_ns']:.0f} ns (unfiltered {calls['native_call_ns']:.0f})", "<= 40000 ns"))
+    rows.append(("refused and counted call", f"{calls['counted_call_ns']:.0f} ns", "<= 40000 ns"))
+    rows.append(("supervisor's CPU for one of them", f"{result['counted_call_supervisor_us']} us", ""))
     rows.append(("allowed call", f"{calls['allowed_call_ns']:.0f} ns (unfiltered {calls['allowed_call_native_ns']:.0f})", ""))
     rows.append(("speed inside against outside", calls["speed_inside"], ">= 0.98"))
     widths = [max(len(str(row[i])) for row in rows) for i in range(2)]

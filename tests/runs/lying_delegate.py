@@ -165,9 +165,31 @@ def no_uts_namespace(config):
     config.pop("hostname")
 
 
+def without(rules, call):
+    for rule in rules:
+        if call in rule["names"]:
+            rule["names"].remove(call)
+    rules[:] = [rule for rule in rules if rule["names"]]
+
+
 @lie("syscalls")
 def one_more_call(config):
-    config["linux"]["seccomp"]["syscalls"].append({"names": ["mount"], "action": "SCMP_ACT_ALLOW"})
+    rules = config["linux"]["seccomp"]["syscalls"]
+    without(rules, "mount")
+    rules.append({"names": ["mount"], "action": "SCMP_ACT_ALLOW"})
+
+
+@lie("syscalls")
+def refused_and_not_counted(config):
+    without(config["linux"]["seccomp"]["syscalls"], "mount")
+
+
+@lie("syscalls")
+def one_more_question(config):
+    """A call that is allowed is asked about: the supervisor would refuse it."""
+    rules = config["linux"]["seccomp"]["syscalls"]
+    without(rules, "getppid")
+    rules.append({"names": ["getppid"], "action": "SCMP_ACT_NOTIFY"})
 
 
 @lie("syscalls", "network")
@@ -178,7 +200,7 @@ def every_socket(config):
 
 
 # Seen on the attached filter alone, so not where a kernel cannot hand it back.
-ON_THE_FILTER = {"one_more_call", "every_socket"}
+ON_THE_FILTER = {"one_more_call", "every_socket", "refused_and_not_counted", "one_more_question"}
 # runc mounts anew what it is told to make read-only or nodev, and leaves the rest as it finds it: benchsand's own mount, which is.
 CRUN_ONLY = {"root_is_writable", "output_takes_devices"}
 
