@@ -225,6 +225,33 @@ static int refused_calls(long rounds) {
   return 0;
 }
 
+static void ignore(int signal_number) {
+  (void)signal_number;
+}
+
+/* Refused calls while another process sends one signal after the other: each voids the question that is being asked. */
+static int refused_under_signals(long rounds) {
+  const struct sigaction action = {.sa_handler = ignore};
+  sigaction(SIGUSR1, &action, NULL);
+  const pid_t self = getpid(), child = fork();
+  if (child == 0)
+    while (kill(self, SIGUSR1) == 0) {
+    }
+  long refused = 0, interrupted = 0, other = 0;
+  for (long i = 0; i < rounds; ++i) {
+    const int error = syscall(SYS_socket, AF_INET, SOCK_STREAM, 0) < 0 ? errno : 0;
+    if (error == EACCES)
+      ++refused;
+    else if (error == EINTR)
+      ++interrupted;
+    else
+      ++other;
+  }
+  kill(child, SIGKILL);
+  printf("refused=%ld interrupted=%ld other=%ld\n", refused, interrupted, other);
+  return 0;
+}
+
 /* Refused calls from `tasks` processes at once, without end. */
 static int refused_flood(long tasks) {
   for (long i = 1; i < tasks; ++i)
@@ -331,6 +358,7 @@ static const struct {
     {"sockets", sockets},
     {"refused-calls", refused_calls},
     {"refused-flood", refused_flood},
+    {"refused-under-signals", refused_under_signals},
     {"descriptors", descriptors},
     {"create-in-root", create_in_root},
     {"odd-outputs", odd_outputs},

@@ -259,6 +259,16 @@ print(refused)
 
 
 @scenario
+def refusals_that_a_signal_voids_are_not_counted(bench):
+    run = bench.verb("refused-under-signals", 3000, limits={"cpu_time": bench.seconds(20), "wall_time": bench.seconds(30)})
+    said = run.expect(0, "succeeded", "exited").said()
+    equal("other errnos", said["other"], "0")
+    if int(said["interrupted"]) == 0:
+        raise Wrong("no call was interrupted, so nothing was tested")
+    equal("ledger", ledger(run), {"socket:AF_INET": ("EACCES", int(said["refused"]))})
+
+
+@scenario
 def a_flood_of_refusals_ends_the_run(bench):
     """And a run beside it keeps its timing."""
     task = bench.write_task(bench.candidate("refused-flood", 31), limits={"wall_time": bench.seconds(30), "cpu_time": bench.seconds(30)})
