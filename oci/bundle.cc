@@ -39,17 +39,26 @@ json process(const Policy& policy) {
   };
 }
 
+// Read-only, unlike every engine's default: a writable /dev is a second scratch place outside the disk limit.
+json devices(const BundlePlaces& places) {
+  if (!places.devices.empty())
+    return {{"destination", "/dev"},
+            {"type", "bind"},
+            {"source", places.devices},
+            {"options", {"bind", "ro", "nosuid", "noexec", "rprivate"}}};
+  return {{"destination", "/dev"},
+          {"type", "tmpfs"},
+          {"source", "tmpfs"},
+          {"options", {"nosuid", "noexec", "ro", "mode=755", "size=64k"}}};
+}
+
 json mounts(const Policy& policy, const BundlePlaces& places) {
   json list = json::array({
       {{"destination", "/proc"},
        {"type", "proc"},
        {"source", "proc"},
        {"options", {"nosuid", "noexec", "nodev", "ro"}}},
-      // Read-only, unlike every engine's default: a writable /dev is a second scratch place outside the disk limit.
-      {{"destination", "/dev"},
-       {"type", "tmpfs"},
-       {"source", "tmpfs"},
-       {"options", {"nosuid", "noexec", "ro", "mode=755", "size=64k"}}},
+      devices(places),
   });
   for (std::size_t i = 0; i < policy.inputs.size(); ++i)
     list.push_back({{"destination", policy.inputs[i].target},

@@ -31,6 +31,16 @@ const char* explain(FilterProof proof) {
   std::abort();  // not a value of the enumeration
 }
 
+const char* explain(RootfsMount mount) {
+  switch (mount) {
+    case RootfsMount::overlay:
+      return "root file system and inputs are file systems of the run's own";
+    case RootfsMount::bind:
+      return "a loosening: the host's own files, whose paths and locks a candidate sees";
+  }
+  std::abort();  // not a value of the enumeration
+}
+
 std::vector<Row> asked_rows(const Profile& profile) {
   std::vector<Row> rows;
   for (const LimitField& field : kLimitFields) {
@@ -53,6 +63,7 @@ std::vector<Row> fixed_rows(const Profile& profile) {
       {"collect.depth", count(profile.collect.depth), "", "components of a path copied out"},
       {"identity", std::to_string(profile.uid) + ":" + std::to_string(profile.gid), "", "uid and gid of the candidate"},
       {"filter_proof", to_text(profile.filter_proof), "", explain(profile.filter_proof)},
+      {"rootfs_mount", to_text(profile.rootfs_mount), "", explain(profile.rootfs_mount)},
   };
 }
 

@@ -91,6 +91,11 @@ bool shows_own_path(const MountEntry& mount) {
   return mount.root == (below.empty() ? "/" : below);
 }
 
+// The whole of an overlay, or the file that was copied into a tmpfs: then this table names no path of the host.
+bool is_of_its_own(const MountEntry& mount) {
+  return (mount.type == "overlay" && mount.root == "/") || (mount.type == "tmpfs" && mount.root == kCopiedFile);
+}
+
 void compare(const MountEntry& mount, const GrantedMount& granted, const std::set<std::string>& other_devices,
              std::vector<std::string>& differences) {
   const auto differs = [&](const std::string& text) { differences.push_back(mount.target + ": " + text); };
@@ -103,6 +108,8 @@ void compare(const MountEntry& mount, const GrantedMount& granted, const std::se
     differs("is of type " + mount.type + ", must be " + joined(granted.types, " or "));
   if (granted.types == std::set<std::string>{"proc"} && mount.type == "proc" && !shows_own_path(mount))
     differs("shows " + mount.root + " of its file system");
+  if (granted.own && !is_of_its_own(mount))
+    differs("is of the host's file system (" + mount.type + " " + mount.root + ")");
   if (granted.mask && !hides(mount, other_devices)) differs("must hide the path, but shows " + describe(mount));
 }
 

@@ -9,6 +9,9 @@
 
 namespace benchsand {
 
+// Where a single file stands in the file system that it is copied into for the run.
+inline constexpr const char* kCopiedFile = "/file";
+
 struct MountEntry {
   std::string root;               // path inside its file system, unescaped
   std::string target;             // mount point, unescaped (\040 \011 \012 \134)
@@ -26,6 +29,7 @@ struct GrantedMount {
   bool writable = false;           // exactly one is, the output
   std::set<std::string> required;  // options that must be there: nosuid, nodev, noexec
   std::set<std::string> types;     // allowed file system types; empty = any (rootfs and inputs come from the host)
+  bool own = false;                // a file system of the run's own: an overlay, or a tmpfs with a file's copy
   bool optional = false;           // masks: a path that this kernel or rootfs does not have cannot be masked
   bool mask = false;               // hides something: /dev/null or an empty read-only tmpfs
 };

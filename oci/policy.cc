@@ -14,13 +14,15 @@ namespace {
 // What /proc tells about the host or lets a process do to it. Some need privileges the candidate does not have;
 // masked all the same, so that one wall is not held up by another. A kernel does not have all of them.
 const std::vector<std::string> kMaskedPaths{
-    "/proc/acpi",     "/proc/asound",       "/proc/config.gz",   "/proc/interrupts",  "/proc/iomem",
-    "/proc/ioports",  "/proc/kallsyms",     "/proc/kcore",       "/proc/key-users",   "/proc/keys",
-    "/proc/kmsg",     "/proc/kpagecgroup",  "/proc/kpagecount",  "/proc/kpageflags",  "/proc/latency_stats",
-    "/proc/modules",  "/proc/pagetypeinfo", "/proc/sched_debug", "/proc/scsi",        "/proc/slabinfo",
-    "/proc/softirqs", "/proc/timer_list",   "/proc/timer_stats", "/proc/vmallocinfo",
+    "/proc/acpi",          "/proc/asound",      "/proc/bus",         "/proc/cmdline",     "/proc/config.gz",
+    "/proc/diskstats",     "/proc/driver",      "/proc/fs",          "/proc/interrupts",  "/proc/iomem",
+    "/proc/ioports",       "/proc/irq",         "/proc/kallsyms",    "/proc/kcore",       "/proc/key-users",
+    "/proc/keys",          "/proc/kmsg",        "/proc/kpagecgroup", "/proc/kpagecount",  "/proc/kpageflags",
+    "/proc/latency_stats", "/proc/locks",       "/proc/mdstat",      "/proc/modules",     "/proc/pagetypeinfo",
+    "/proc/partitions",    "/proc/sched_debug", "/proc/scsi",        "/proc/slabinfo",    "/proc/softirqs",
+    "/proc/swaps",         "/proc/timer_list",  "/proc/timer_stats", "/proc/vmallocinfo",
 };
-const std::vector<std::string> kReadonlyPaths{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"};
+const std::vector<std::string> kReadonlyPaths{"/proc/sys", "/proc/sysrq-trigger"};
 
 constexpr std::array<std::string_view, 3> kKernelDirectories{"/proc", "/dev", "/sys"};
 
@@ -263,6 +265,8 @@ void take_from_profile(Decision& decision) {
   policy.refusals = profile.refusals;
   policy.seccomp = profile.seccomp;
   if (profile.filter_proof == FilterProof::compiled) policy.relaxations.push_back("filter_proof: compiled");
+  policy.rootfs_mount = profile.rootfs_mount;
+  if (profile.rootfs_mount == RootfsMount::bind) policy.relaxations.push_back("rootfs_mount: bind");
   const std::string asked = decision.task.profile ? *decision.task.profile : "strict";
   if (asked != profile.name) {
     policy.notices.push_back("profile: the task asks for " + in_quotes(asked) + ", the run uses " +
@@ -306,11 +310,13 @@ std::vector<GrantedMount> granted_mounts(const Policy& policy) {
   std::vector<GrantedMount> granted;
   // Both delegates mount the root anew with `ro` alone, whatever else its mount had.
   granted.push_back({.target = "/", .required = {}, .types = {}});
+  granted.back().own = policy.rootfs_mount == RootfsMount::overlay;
   granted.push_back({.target = "/proc", .required = {"nosuid", "nodev", "noexec"}, .types = {"proc"}});
-  // The runtimes make the device nodes in this file system; that it is read-only keeps others from being added.
+  // That it is read-only keeps devices from being added.
   granted.push_back({.target = "/dev", .required = {"nosuid", "noexec"}, .types = {"tmpfs"}});
   for (const InputMount& input : policy.inputs) {
     granted.push_back({.target = input.target, .required = {"nosuid", "nodev"}, .types = {}});
+    granted.back().own = policy.rootfs_mount == RootfsMount::overlay;
   }
   granted.push_back({.target = policy.output, .writable = true, .required = {"nosuid", "nodev"}, .types = {"tmpfs"}});
   for (const std::string& path : policy.masked_paths) {

@@ -44,6 +44,7 @@ struct Policy {
   FilterProof filter_proof = FilterProof::dump;
   std::optional<std::uint64_t> timeline_us;  // interval of the samples; absent: none
   RefusalCaps refusals;
+  RootfsMount rootfs_mount = RootfsMount::overlay;
   SeccompRules seccomp;
   std::vector<std::string> relaxations;  // every loosening by name; empty for strict
   std::vector<std::string> notices;      // what was decided otherwise than asked, and why

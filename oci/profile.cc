@@ -1,6 +1,7 @@
 #include "oci/profile.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 
 #include "oci/timeline.h"
@@ -11,7 +12,7 @@ namespace {
 
 std::vector<std::string> profile_keys() {
   return {"benchsand_profile", "name",         "limits",   "stdio_total", "memory_headroom", "collect",
-          "identity",          "filter_proof", "timeline", "refusals",    "seccomp"};
+          "identity",          "filter_proof", "timeline", "refusals",    "rootfs_mount",    "seccomp"};
 }
 
 // A bound of the house is never unusable: falling back is for tasks, a profile is complete or refused.
@@ -112,6 +113,17 @@ void read_timeline(const YamlNode& node, Profile& profile, Problems& problems) {
                                     format_quantity(kLongestIntervalUs, Unit::duration_us));
 }
 
+void read_rootfs_mount(const YamlNode& node, Profile& profile, Problems& problems) {
+  const auto text = read_text(node, "rootfs_mount", problems);
+  if (!text) return;
+  if (*text == "overlay")
+    profile.rootfs_mount = RootfsMount::overlay;
+  else if (*text == "bind")
+    profile.rootfs_mount = RootfsMount::bind;
+  else
+    problems.add(node.position, "rootfs_mount: " + in_quotes(*text) + " is neither \"overlay\" nor \"bind\"");
+}
+
 std::optional<ArgumentRule> read_argument_rule(const YamlNode& node, const std::string& path, Problems& problems) {
   const MappingReader reader(node, path, {"call", "arg", "mask", "is"}, problems);
   const YamlNode* call = reader.require("call");
@@ -202,6 +214,7 @@ void read_profile(const YamlNode& root, Profile& profile, Problems& problems) {
   if (const YamlNode* proof = reader.require("filter_proof")) read_filter_proof(*proof, profile, problems);
   if (const YamlNode* timeline = reader.require("timeline")) read_timeline(*timeline, profile, problems);
   if (const YamlNode* refusals = reader.require("refusals")) read_refusals(*refusals, profile, problems);
+  if (const YamlNode* mount = reader.require("rootfs_mount")) read_rootfs_mount(*mount, profile, problems);
   const YamlNode* seccomp = reader.require("seccomp");
   if (seccomp != nullptr) read_seccomp(*seccomp, profile.seccomp, problems);
   // The rules of the whole need the parts.
@@ -212,6 +225,16 @@ void read_profile(const YamlNode& root, Profile& profile, Problems& problems) {
 }
 
 }  // namespace
+
+const char* to_text(RootfsMount mount) {
+  switch (mount) {
+    case RootfsMount::overlay:
+      return "overlay";
+    case RootfsMount::bind:
+      return "bind";
+  }
+  std::abort();  // not a value of the enumeration
+}
 
 Result<Profile> parse_profile(const std::string& text, const std::string& name) {
   const YamlSource source(name, text);

@@ -32,6 +32,11 @@ struct CollectCaps {
 // CONFIG_CHECKPOINT_RESTORE). `compiled` is a loosening for kernels that cannot: benchsand evaluates its own compilation of the rules.
 enum class FilterProof { dump, compiled };
 
+// How rootfs and inputs are mounted. `overlay` makes a file system of the run's own over them: no path of the host in the mount
+// table inside, no inode shared with another run. `bind` is a loosening for hosts without overlay.
+enum class RootfsMount { overlay, bind };
+const char* to_text(RootfsMount mount);
+
 struct Profile {
   std::string name;
   std::map<std::string, Bound> limits;  // every LimitField::name is present
@@ -43,6 +48,7 @@ struct Profile {
   FilterProof filter_proof = FilterProof::dump;
   std::optional<std::uint64_t> timeline_us;  // interval of the samples; absent: none are taken
   RefusalCaps refusals;                      // past these the run is ended (cause `refusals`)
+  RootfsMount rootfs_mount = RootfsMount::overlay;
   SeccompRules seccomp;
 };
 

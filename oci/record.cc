@@ -175,6 +175,7 @@ json policy_json(const Policy& policy) {
       {"readonly_paths", policy.readonly_paths},
       {"filter_proof", policy.filter_proof == FilterProof::dump ? "dump" : "compiled"},
       {"refusals", {{"total", policy.refusals.total}, {"per_second", policy.refusals.per_second}}},
+      {"rootfs_mount", to_text(policy.rootfs_mount)},
       {"seccomp", rules_json(policy.seccomp)},
       {"timeline_us", policy.timeline_us ? json(*policy.timeline_us) : json()},
       {"relaxations", policy.relaxations},

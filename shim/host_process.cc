@@ -209,7 +209,7 @@ void observe_namespaces(const HostProcess& process, Evidence& evidence) {
 
 void observe_places(const HostProcess& process, const Policy& policy, const std::string& rootfs_identity,
                     const std::string& output_identity, Evidence& evidence) {
-  evidence.set("rootfs.source_identity", rootfs_identity, "fstat of " + policy.rootfs);
+  evidence.set("rootfs.source_identity", rootfs_identity, "fstat of the mount that benchsand made");
   evidence.take("rootfs.identity", identity_inside(process, "/"), process.name("root"));
   evidence.set("output.source_identity", output_identity, "fstat of the mount that benchsand made");
   evidence.take("output.identity", identity_inside(process, policy.output), process.name("root") + policy.output);
@@ -226,7 +226,7 @@ void observe_inputs(const HostProcess& process, const std::vector<std::pair<std:
                     Evidence& evidence) {
   std::string opened;
   for (const auto& [target, identity] : made) opened += target + "=" + identity + " ";
-  evidence.set("mounts.inputs_made", "inputs: " + opened, "fstat of what was opened");
+  evidence.set("mounts.inputs_made", "inputs: " + opened, "fstat of the mounts that benchsand made");
   const auto seen = [&]() -> Result<std::string> {
     std::string found;
     for (const auto& [target, identity] : made) found += target + "=" + TRY(identity_inside(process, target)) + " ";

@@ -1,22 +1,15 @@
 #include "shim/output_fs.h"
 
-#include <fcntl.h>
-#include <linux/mount.h>
+#include <sys/mount.h>
 #include <sys/statfs.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <cerrno>
+
+#include "shim/new_mount.h"
 
 namespace benchsand {
 
 namespace {
-
-Result<void> configure(const Fd& context, unsigned int command, const char* key, const char* value) {
-  if (::syscall(SYS_fsconfig, context.get(), command, key, value, 0) == 0) return {};
-  return sys_error("fsconfig tmpfs", std::string(key ? key : "create") + (value ? std::string("=") + value : ""),
-                   errno);
-}
 
 Result<struct statfs> space(const Fd& mount) {
   struct statfs facts {};
@@ -35,21 +28,15 @@ std::string identity_of(const struct stat& facts) {
 }
 
 Result<OutputFs> OutputFs::create(const Policy& policy) {
-  const long opened = ::syscall(SYS_fsopen, "tmpfs", FSOPEN_CLOEXEC);
-  if (opened < 0) return sys_error("fsopen", "tmpfs", errno);
-  const Fd context(static_cast<int>(opened));
+  NewMount tmpfs = TRY(NewMount::open("tmpfs"));
   const std::string options[][2] = {{"size", std::to_string(policy.limits.disk_bytes)},
                                     {"nr_inodes", std::to_string(policy.limits.files)},
                                     {"mode", "0700"},
                                     {"uid", std::to_string(policy.uid)},
                                     {"gid", std::to_string(policy.gid)}};
-  for (const auto& option : options)
-    TRY_VOID(configure(context, FSCONFIG_SET_STRING, option[0].c_str(), option[1].c_str()));
-  TRY_VOID(configure(context, FSCONFIG_CMD_CREATE, nullptr, nullptr));
-  const long mounted = ::syscall(SYS_fsmount, context.get(), FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-  if (mounted < 0) return sys_error("fsmount", "tmpfs", errno);
+  for (const auto& option : options) TRY_VOID(tmpfs.set(option[0], option[1]));
   OutputFs output;
-  output.mount_ = Fd(static_cast<int>(mounted));
+  output.mount_ = TRY(tmpfs.create(MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV));
   return output;
 }
 

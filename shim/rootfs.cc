@@ -16,7 +16,6 @@
 #include <optional>
 
 #include "oci/sha256.h"
-#include "shim/output_fs.h"
 
 namespace benchsand {
 
@@ -288,8 +287,6 @@ Result<Rootfs> open_rootfs(const std::string& path) {
     return usage("use the rootfs " + rootfs.path +
                  ": it must belong to root and be writable by nobody else: chown root " + rootfs.path +
                  " && chmod go-w " + rootfs.path);
-  rootfs.identity = identity_of(top);
-  rootfs.mount = TRY(sys::read_only_mount(rootfs.dir, rootfs.path));
   return rootfs;
 }
 
@@ -319,21 +316,16 @@ Result<std::string> special_file_in(const Fd& dir, const std::string& path) {
 }
 
 Result<Input> open_input(const InputMount& asked) {
-  Input input;
-  input.target = asked.target;
-  const Fd opened = TRY(sys::openat(sys::kHere, asked.source, O_PATH | O_NOFOLLOW));
-  const auto facts = TRY(sys::fstat(opened, asked.source));
-  input.directory = S_ISDIR(facts.st_mode);
-  input.identity = identity_of(facts);
-  if (!input.directory && !S_ISREG(facts.st_mode))
+  Input input{asked.source, asked.target, TRY(sys::openat(sys::kHere, asked.source, O_PATH | O_NOFOLLOW))};
+  const auto facts = TRY(sys::fstat(input.opened, asked.source));
+  if (!S_ISDIR(facts.st_mode) && !S_ISREG(facts.st_mode))
     return usage("mount the input " + asked.source + ": neither a directory nor a regular file");
-  if (input.directory) {
-    const std::string special = TRY(special_file_in(TRY(sys::open_directory(opened.get(), ".")), asked.source));
+  if (S_ISDIR(facts.st_mode)) {
+    const std::string special = TRY(special_file_in(TRY(sys::open_directory(input.opened.get(), ".")), asked.source));
     if (!special.empty())
       return usage("mount the input " + asked.source + ": " + special +
                    " is a socket, FIFO or device, through which a candidate could talk to this host; take it out");
   }
-  input.mount = TRY(sys::read_only_mount(opened, asked.source));
   return input;
 }
 

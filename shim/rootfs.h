@@ -9,11 +9,9 @@
 namespace benchsand {
 
 struct Rootfs {
-  std::string path;      // directory
-  std::string identity;  // "device:inode" of it, compared with /proc/PID/root at the door
+  std::string path;  // directory
   Fd dir;
   bool unpacked = false;  // our own copy of an archive
-  Fd mount;               // detached, read-only: the delegate cannot write through it either
 };
 
 inline constexpr const char* kStateBase = "/var/lib/benchsand";
@@ -29,10 +27,8 @@ Result<std::vector<std::string>> collect_rootfs_garbage();
 
 // An input, opened once: what is mounted is what was opened, whatever becomes of its name.
 struct Input {
-  std::string target;
-  std::string identity;  // compared with what stands at the target at the door
-  bool directory = true;
-  Fd mount;
+  std::string source, target;
+  Fd opened;  // O_PATH
 };
 // Refuses sockets, FIFOs and devices in an input: reading-only does not stop a candidate from talking through them.
 Result<std::vector<Input>> open_inputs(const Policy& policy);

@@ -13,6 +13,7 @@
 #include "shim/door.h"
 #include "shim/ending.h"
 #include "shim/output_fs.h"
+#include "shim/private_mount.h"
 #include "shim/result_folder.h"
 #include "shim/rootfs.h"
 #include "shim/run_folder.h"
@@ -25,6 +26,8 @@ namespace {
 
 constexpr std::uint64_t kStartWithinUs = 60'000'000;  // delegate start to the door; slow machines exist
 constexpr std::uint64_t kEmptyWithinUs = 10'000'000;
+// The delegate sees the run's own devices there, so what it binds over a masked path is not the host's null device.
+constexpr const char* kDevices = "/dev";
 
 class Run {
  public:
@@ -43,6 +46,7 @@ class Run {
   void set_fault(const std::string& why) { end_ = End{started_ ? Cause::killed : Cause::not_started, {}, {}, why}; }
 
  private:
+  Result<void> make_mounts();
   Result<void> write_bundle();
   std::string input_place(std::size_t index) const;
   Result<std::vector<Attachment>> attachments();
@@ -69,6 +73,9 @@ class Run {
   std::optional<ResultFolder> results_;
   std::optional<Rootfs> rootfs_;
   std::vector<Input> inputs_;
+  std::optional<PrivateMount> root_mount_;
+  std::vector<PrivateMount> input_mounts_;
+  Fd devices_;
   std::optional<OutputFs> output_;
   std::optional<SeccompListener> listener_;
   std::optional<OutputStream> out_, err_;
@@ -98,14 +105,26 @@ Result<void> Run::prepare(const std::string& results_directory) {
   TRY_VOID(remains_.folder->note_results(remains_.partial_results));
   TRY_VOID(results_->make());
   remains_.cgroup = TRY(RunCgroup::create(host_.cgroup, facts_.id));
-  output_ = TRY(OutputFs::create(policy_));
+  TRY_VOID(make_mounts());
   out_ = TRY(OutputStream::create(TRY(results_->create_stream("stdout")), "stdout", policy_.limits.stdout_bytes));
   err_ = TRY(OutputStream::create(TRY(results_->create_stream("stderr")), "stderr", policy_.limits.stderr_bytes));
   wall_timer_ = TRY(sys::timerfd());
   listener_ = TRY(SeccompListener::create(remains_.folder->path("listener")));
   made_.streams = {TRY(identity_of_fd(stdin_)), TRY(out_->identity()), TRY(err_->identity())};
-  made_.rootfs_identity = rootfs_->identity;
-  for (const auto& input : inputs_) made_.inputs.emplace_back(input.target, input.identity);
+  return {};
+}
+
+// Everything that the container is made of, from what was opened: no name of the host is looked up again.
+Result<void> Run::make_mounts() {
+  const Fd empty = TRY(remains_.folder->empty());
+  root_mount_ = TRY(private_mount(rootfs_->dir, rootfs_->path, policy_.rootfs_mount, empty));
+  made_.rootfs_identity = root_mount_->identity;
+  for (const auto& input : inputs_) {
+    input_mounts_.push_back(TRY(private_mount(input.opened, input.source, policy_.rootfs_mount, empty)));
+    made_.inputs.emplace_back(input.target, input_mounts_.back().identity);
+  }
+  devices_ = TRY(device_mount());
+  output_ = TRY(OutputFs::create(policy_));
   made_.output_identity = TRY(output_->identity());
   return {};
 }
@@ -130,7 +149,8 @@ Result<void> Run::write_bundle() {
   places.cgroups_path = remains_.cgroup->leaf_path();
   places.listener = remains_.folder->path("listener");
   places.swap_file_exists = remains_.cgroup->has_swap_file();
-  for (std::size_t i = 0; i < inputs_.size(); ++i) places.inputs.push_back(input_place(i));
+  places.devices = kDevices;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) places.inputs.push_back(input_place(i) + input_mounts_[i].inside);
   const std::string config = render_bundle(policy_, host_.facts, places);
   facts_.config_sha256 = sha256_hex(config);
   evidence_.set("evidence.config_sha256", facts_.config_sha256, "config.json as written");
@@ -142,15 +162,15 @@ std::string Run::input_place(std::size_t index) const {
   return remains_.folder->path("input-" + std::to_string(index));
 }
 
-// What the container is made of is handed over by descriptor: no name of the host is looked up again.
+// Handed over by descriptor, and attached where only the delegate sees it.
 Result<std::vector<Attachment>> Run::attachments() {
-  std::vector<Attachment> list = {{&rootfs_->mount, remains_.folder->path("rootfs")},
+  std::vector<Attachment> list = {{&devices_, kDevices},
+                                  {&root_mount_->mount, remains_.folder->path("rootfs")},
                                   {&output_->mount(), remains_.folder->path("output")}};
-  TRY_VOID(sys::mkdirat(sys::kHere, list[0].target, 0700));
-  for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    TRY_VOID(inputs_[i].directory ? sys::mkdirat(sys::kHere, input_place(i), 0700)
-                                  : sys::create_file(sys::kHere, input_place(i), "", 0600));
-    list.push_back({&inputs_[i].mount, input_place(i)});
+  for (std::size_t i = 0; i < input_mounts_.size(); ++i) {
+    TRY_VOID(input_mounts_[i].directory ? sys::mkdirat(sys::kHere, input_place(i), 0700)
+                                        : sys::create_file(sys::kHere, input_place(i), "", 0600));
+    list.push_back({&input_mounts_[i].mount, input_place(i)});
   }
   return list;
 }

@@ -16,6 +16,7 @@ constexpr const char* kGate = "/run/benchsand/.gate";
 constexpr const char* kGc = "/run/benchsand/.gc";
 constexpr const char* kLock = "lock";
 constexpr const char* kNote = "results-";
+constexpr const char* kEmpty = "empty";
 
 std::string note_path(const std::string& id) {
   return std::string(kRunBase) + "/" + kNote + id;
@@ -65,12 +66,16 @@ Result<RunFolder> RunFolder::create() {
   folder.lock_ = TRY(sys::openat(folder.dir_.get(), kLock, O_RDWR | O_CREAT | O_EXCL, 0600));
   if (!TRY(sys::try_flock(folder.lock_, folder.path(kLock))))
     return fault("lock " + folder.path(kLock) + ": somebody else has it");
-  TRY_VOID(sys::mkdirat(folder.dir_.get(), "output", 0700));
+  for (const char* name : {"rootfs", "output", kEmpty}) TRY_VOID(sys::mkdirat(folder.dir_.get(), name, 0755));
   return folder;
 }
 
 std::string RunFolder::path(const std::string& name) const {
   return std::string(kRunBase) + "/" + id_ + (name.empty() ? "" : "/" + name);
+}
+
+Result<Fd> RunFolder::empty() const {
+  return sys::open_directory(dir_.get(), kEmpty);
 }
 
 Result<void> RunFolder::note_results(const std::string& partial) {

@@ -108,11 +108,16 @@ Result<Fd> read_only_mount(const Fd& fd, const std::string& name) {
   const long copy = ::syscall(SYS_open_tree, fd.get(), "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
   if (copy < 0) return sys_error("open_tree", name, errno);
   Fd mount(static_cast<int>(copy));
-  mount_attr attributes{};
-  attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
-  if (::syscall(SYS_mount_setattr, mount.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0)
-    return sys_error("mount_setattr", name, errno);
+  TRY_VOID(set_mount_attributes(mount, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, name));
   return mount;
+}
+
+Result<void> set_mount_attributes(const Fd& mount, std::uint64_t attributes, const std::string& name) {
+  mount_attr wanted{};
+  wanted.attr_set = attributes;
+  if (::syscall(SYS_mount_setattr, mount.get(), "", AT_EMPTY_PATH, &wanted, sizeof wanted) != 0)
+    return sys_error("mount_setattr", name, errno);
+  return {};
 }
 
 Result<void> mkdirat(int dir, const std::string& path, mode_t mode) {

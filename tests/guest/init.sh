@@ -25,6 +25,9 @@ mkdir -p /dev/shm /dev/pts
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
 mount -t devpts devpts /dev/pts
 
+# A module here; not where modprobe looks for it.
+busybox insmod "/usr/lib/uml/modules/$(uname -r)/kernel/fs/overlayfs/overlay.ko"
+
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 echo "+cpu +memory +pids +io" >/sys/fs/cgroup/cgroup.subtree_control
 ip link set lo up

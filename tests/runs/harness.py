@@ -100,6 +100,24 @@ class Bench:
             (folder / "task").symlink_to(self.work / "task")
         return folder
 
+    def profile_with(self, name, text, other):
+        """A profile with one text exchanged; its name."""
+        profile = (self.profiles / f"{name}.yaml").read_text()
+        if text not in profile:
+            raise Wrong(f"the profile {name} has no {text!r} to change")
+        changed = f"{name}-{re.sub('[^a-z]+', '-', other)}"
+        (self.profiles / f"{changed}.yaml").write_text(profile.replace(text, other))
+        return changed
+
+    def rootfs_with(self, *files):
+        """A copy of the tiny rootfs in a folder of its own, with more files as mount points."""
+        rootfs = self.work / "rootfs-of-its-own"
+        shutil.copytree(self.cache / "tiny-rootfs", rootfs, symlinks=True, dirs_exist_ok=True)
+        for name in files:
+            (rootfs / name).parent.mkdir(parents=True, exist_ok=True)
+            (rootfs / name).touch()
+        return str(rootfs)
+
     def living(self):
         """Processes of this bench's candidates and keepers, whoever their parent is now."""
         return living(self.token)

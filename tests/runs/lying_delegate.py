@@ -20,6 +20,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 
 LIES = {}
+ROOTFS = Path(os.environ.get("BENCHSAND_CACHE", "/var/cache/benchsand")) / "tiny-rootfs"
 
 
 def lie(*walls):
@@ -87,6 +88,11 @@ def input_is_another_directory(config):
     mount_at(config, "/task")["source"] = "/usr/share/doc"
 
 
+@lie("mounts", "rootfs")
+def the_root_is_the_hosts_directory(config):
+    config["root"]["path"] = str(ROOTFS)
+
+
 @lie("mounts")
 def nothing_is_masked(config):
     config["linux"]["maskedPaths"] = []
@@ -118,14 +124,21 @@ def a_capability(config):
         config["process"]["capabilities"][name] = ["CAP_NET_RAW"]
 
 
+def own_dev(config):
+    """A /dev that the delegate makes and can add to, in the place of benchsand's."""
+    mount_at(config, "/dev").update({"type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "noexec", "ro", "mode=755"]})
+
+
 @lie("privileges")
 def a_device(config):
+    own_dev(config)
     config["linux"]["devices"] = [{"path": "/dev/fuse", "type": "c", "major": 10, "minor": 229, "fileMode": 0o666}]
     config["linux"]["resources"]["devices"] = [{"allow": True, "access": "rwm"}]
 
 
 @lie("mounts", "rootfs")
 def a_writable_place_in_dev(config):
+    own_dev(config)
     config["mounts"].append({"destination": "/dev/shm", "type": "tmpfs", "source": "tmpfs", "options": ["rw"]})
 
 
@@ -262,9 +275,8 @@ def main():
         print("skipped: needs root")
         return 77
     work, failed = Path(tempfile.mkdtemp(prefix="benchsand-lies-")), 0
-    rootfs = Path(os.environ.get("BENCHSAND_CACHE", "/var/cache/benchsand")) / "tiny-rootfs"
     (work / "in").mkdir()
-    (work / "task.yaml").write_text(f"benchsand: 1\nname: lie\nrootfs: {rootfs}\ncommand: [touch, /output/ran]\n"
+    (work / "task.yaml").write_text(f"benchsand: 1\nname: lie\nrootfs: {ROOTFS}\ncommand: [touch, /output/ran]\n"
                                     "inputs: [{source: ./in, target: /task}]\nlimits: {wall_time: 60s}\n")
     names = given.names or ["the_truth", *[name for name in LIES if not (given.compiled and name in ON_THE_FILTER)
                                             and not (given.engine != "crun" and name in CRUN_ONLY)]]

@@ -7,6 +7,7 @@ usage: poor_hosts.py --program BENCHSAND
 
 import argparse
 import ctypes
+import errno
 import os
 import re
 import struct
@@ -21,13 +22,12 @@ CGROUPS = Path("/sys/fs/cgroup")
 HYBRID = (CGROUPS / "unified").is_dir()
 
 
-def refuse_seccomp():
-    """A filter as a container engine would attach it: seccomp(2) fails with EPERM."""
+def refuse(call, error):
+    """A filter as a container engine would attach it: the call fails."""
     def instruction(code, jt, jf, k):
         return struct.pack("HBBI", code, jt, jf, k)
-    seccomp_call = 317
-    program = b"".join([instruction(0x20, 0, 0, 0), instruction(0x15, 0, 1, seccomp_call),
-                        instruction(0x06, 0, 0, 0x00050001), instruction(0x06, 0, 0, 0x7FFF0000)])
+    program = b"".join([instruction(0x20, 0, 0, 0), instruction(0x15, 0, 1, call),
+                        instruction(0x06, 0, 0, 0x00050000 | error), instruction(0x06, 0, 0, 0x7FFF0000)])
     buffer = ctypes.create_string_buffer(program)
     fprog = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
     if ctypes.CDLL(None, use_errno=True).prctl(22, 2, fprog, 0, 0) != 0:
@@ -43,14 +43,16 @@ def as_nobody(words):
     return subprocess.run(words, capture_output=True, text=True, timeout=60, user=65534, group=65534, extra_groups=[])
 
 
-def under_a_filter(words):
-    return subprocess.run(words, capture_output=True, text=True, timeout=60, preexec_fn=refuse_seccomp)
+def where_fails(call, error):
+    return lambda words: subprocess.run(words, capture_output=True, text=True, timeout=60, preexec_fn=lambda: refuse(call, error))
 
 
 def poor_hosts():
     """name, how to start a command there, what stderr must say."""
     yield "not root", as_nobody, "benchsand must be root"
-    yield "no seccomp notify", under_a_filter, "must not itself run under a seccomp filter"
+    seccomp_call, fsopen_call = 317, 430
+    yield "no overlay", where_fails(fsopen_call, errno.ENODEV), "fsopen overlay: No such device; load the file system: modprobe overlay, or use a profile"
+    yield "no seccomp notify", where_fails(seccomp_call, errno.EPERM), "must not itself run under a seccomp filter"
     yield "read-only cgroups", in_mount_namespace(
         "for m in $(awk '$3 ~ /^cgroup/ {print $2}' /proc/mounts); do mount -o remount,bind,ro $m; done"), "needs a writable cgroup file system"
     yield "no cgroup2", in_mount_namespace(f"umount -l {CGROUPS / 'unified' if HYBRID else CGROUPS}"), "find a cgroup2 hierarchy"

@@ -301,6 +301,50 @@ def no_descriptor_is_inherited(bench):
         os.close(writing)
 
 
+def names_of_the_host(bench, run, more):
+    root = next(line.split() for line in open("/proc/self/mountinfo") if line.split()[4] == "/")
+    device = root[root.index("-") + 2]
+    names = [run.record["id"], str(run.folder), str(bench.work), bench.token, str(bench.cache), "benchsand/", bench.program, *more]
+    names += [device] if device.startswith("/dev/") else []
+    # A name of two letters, or none, would be found anywhere.
+    host = os.uname().nodename
+    return names + ([host] if len(host) > 4 and host != "(none)" else [])
+
+
+def first_found(told, names):
+    """Where in what the candidate read the first of the names stands; nothing when none does."""
+    heading = b""
+    for line in told.split(b"\n"):
+        heading = line if line.startswith(b"== ") else heading
+        for name in names:
+            if name.encode() in line:
+                return f"{name!r} in {heading!r}: {line[:200]!r}"
+    return None
+
+
+@scenario
+def nothing_inside_names_the_host(bench):
+    """A candidate reads all it can; the host looks for itself in what it read. As a control, where the host's own files are bound."""
+    (bench.work / "alone").write_text("a single file as input")
+    (bench.work / "secret-place").mkdir(exist_ok=True)
+    shutil.copy(bench.work / "task/candidate", bench.work / "secret-place")
+    inputs = [{"source": "./secret-place", "target": "/task"}, {"source": "./alone", "target": "/data/alone"}]
+    rootfs = bench.rootfs_with("data/alone")
+    task = bench.write_task(["/task/candidate", "tell-all"], inputs=inputs, rootfs=rootfs, limits={"stdout": "32MiB"})
+    for profile in ("strict", bench.profile_with("strict", "rootfs_mount: overlay", "rootfs_mount: bind")):
+        run = bench.run_task(task, profile).expect(0, "succeeded", "exited")
+        told = (run.folder / "stdout").read_bytes()
+        for needed in (b"== /proc/1/mountinfo ", b"== /proc/1/status ", b" /data/alone "):
+            if needed not in told:
+                raise Wrong(f"the candidate did not read {needed!r}, among {len(told)} bytes")
+        between("bytes read", run.record["stdout"]["bytes"], 50_000, run.record["stdout"]["kept"])
+        found = first_found(told, names_of_the_host(bench, run, ["secret-place", rootfs]))
+        if profile == "strict" and found:
+            raise Wrong(f"the candidate read {found}")
+        if profile != "strict" and (not found or run.record["policy"]["relaxations"][-1] != "rootfs_mount: bind"):
+            raise Wrong(f"the control is no control: {found}, {run.record['policy']['relaxations']}")
+
+
 @scenario
 def symlinks_are_not_collected(bench):
     run = bench.verb("odd-outputs", profile="python").expect(0, "succeeded", "exited")

@@ -89,6 +89,7 @@ TEST_CASE("a task that asks for nothing gets every field decided") {
   CHECK(policy->gid == 65533);
   CHECK(policy->seccomp == house().seccomp);
   CHECK(policy->filter_proof == FilterProof::dump);
+  CHECK(policy->rootfs_mount == RootfsMount::overlay);
   CHECK(policy->relaxations.empty());
   CHECK(policy->notices.empty());
   for (const LimitField& field : kLimitFields) {
@@ -372,11 +373,13 @@ TEST_CASE("another profile than asked for, and a weaker proof, are on record") {
   task.profile = "python";
   Profile profile = house();
   profile.filter_proof = FilterProof::compiled;
+  profile.rootfs_mount = RootfsMount::bind;
   auto policy = decided(task, profile);
   REQUIRE(policy.has_value());
   CHECK(policy->notices == std::vector<std::string>{"profile: the task asks for \"python\", the run uses \"strict\""});
-  CHECK(policy->relaxations == std::vector<std::string>{"filter_proof: compiled"});
+  CHECK(policy->relaxations == std::vector<std::string>{"filter_proof: compiled", "rootfs_mount: bind"});
   CHECK(policy->filter_proof == FilterProof::compiled);
+  CHECK(policy->rootfs_mount == RootfsMount::bind);
 
   profile = house();
   profile.name = "python";

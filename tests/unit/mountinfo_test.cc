@@ -20,6 +20,7 @@ std::vector<GrantedMount> granted() {
   Policy policy;
   policy.inputs = {{"/srv/bs/inputs", "/task"}};
   policy.output = "/output";
+  policy.rootfs_mount = RootfsMount::bind;
   policy.masked_paths = {"/proc/acpi",  "/proc/asound",      "/proc/interrupts", "/proc/kallsyms",
                          "/proc/kcore", "/proc/keys",        "/proc/kmsg",       "/proc/latency_stats",
                          "/proc/scsi",  "/proc/sched_debug", "/proc/timer_list", "/proc/timer_stats"};
@@ -208,6 +209,34 @@ TEST_CASE("several differences are all named, in order") {
   std::vector<GrantedMount> twice = granted();
   twice.push_back(grant_of(twice, "/task"));
   CHECK(mount_differences(table_of(kDoors[0]), twice) == Words{"/task: is granted twice"});
+}
+
+TEST_CASE("a file system of the host where one of the run's own is due") {
+  Policy policy;
+  policy.inputs = {{"/srv/bs/inputs", "/task"}, {"/srv/bs/file", "/data"}};
+  policy.output = "/output";
+  const std::string text =
+      "102 74 0:40 / / ro,relatime - overlay none ro,lowerdir=/proc/self/fd/17:/proc/self/fd/36\n"
+      "103 102 0:50 / /proc ro,nosuid,nodev,noexec,relatime - proc proc rw\n"
+      "104 102 0:46 / /dev ro,nosuid,noexec,relatime - tmpfs none rw,size=64k,nr_inodes=16,mode=755\n"
+      "105 102 0:43 / /task ro,nosuid,nodev,relatime - overlay none ro,lowerdir=/proc/self/fd/18:/proc/self/fd/36\n"
+      "106 102 0:44 /file /data ro,nosuid,nodev,relatime - tmpfs none rw,size=4k,nr_inodes=2,mode=755\n"
+      "107 102 0:47 / /output rw,nosuid,nodev,relatime - tmpfs none rw,size=65536k\n";
+  const Table good = *parse_mountinfo(text, "FILE");
+  CHECK(mount_differences(good, granted_mounts(policy)) == Words{});
+  for (std::size_t i : {0U, 3U, 4U}) {
+    Table table = good;
+    table[i].type = "ext4";
+    CHECK(mount_differences(table, granted_mounts(policy)) ==
+          Words{table[i].target + ": is of the host's file system (ext4 " + table[i].root + ")"});
+    table = good;
+    table[i].root = "/srv/bs";
+    CHECK(mount_differences(table, granted_mounts(policy)) ==
+          Words{table[i].target + ": is of the host's file system (" + table[i].type + " /srv/bs)"});
+    policy.rootfs_mount = RootfsMount::bind;
+    CHECK(mount_differences(table, granted_mounts(policy)) == Words{});
+    policy.rootfs_mount = RootfsMount::overlay;
+  }
 }
 
 TEST_CASE("escapes and tags of a line") {

@@ -40,6 +40,7 @@ seccomp:
     EACCES: [connect, bind]
     ENOSYS: [clone3]
 timeline: 250ms
+rootfs_mount: overlay
 )";
 
 std::string with(const std::string& from, const std::string& to) {
@@ -82,6 +83,7 @@ TEST_CASE("a complete profile is read, every field") {
   CHECK(profile->filter_proof == FilterProof::dump);
   CHECK(profile->timeline_us == 250'000);
   CHECK(profile->refusals == RefusalCaps{.total = 100000, .per_second = 20000});
+  CHECK(profile->rootfs_mount == RootfsMount::overlay);
   const SeccompRules& rules = profile->seccomp;
   CHECK(rules.default_errno == "EPERM");
   CHECK(rules.notify == std::vector<std::string>{"execve", "execveat", "exit_group"});
@@ -91,6 +93,12 @@ TEST_CASE("a complete profile is read, every field") {
   CHECK(rules.allow_if[1] == ArgumentRule{.call = "clone", .index = 0, .mask = 0x7e020080, .values = {0}});
   CHECK(rules.refuse_with == std::vector<std::pair<std::string, std::vector<std::string>>>{
                                  {"EACCES", {"connect", "bind"}}, {"ENOSYS", {"clone3"}}});
+}
+
+TEST_CASE("rootfs_mount: bind is read") {
+  const auto profile = parse_profile(with("rootfs_mount: overlay", "rootfs_mount: bind"), "p.yaml");
+  REQUIRE(profile.has_value());
+  CHECK(profile->rootfs_mount == RootfsMount::bind);
 }
 
 TEST_CASE("filter_proof: compiled is read") {
@@ -145,7 +153,7 @@ TEST_CASE("every limit must be there, whole and greater than zero") {
 
 TEST_CASE("every key of the top must be there") {
   for (const std::string key : {"name", "limits", "stdio_total", "memory_headroom", "collect", "identity",
-                                "filter_proof", "refusals", "seccomp"}) {
+                                "filter_proof", "refusals", "rootfs_mount", "seccomp"}) {
     CAPTURE(key);
     const auto profile = parse_profile(with("\n" + key + ":", "\nzz" + key + ":"), "p.yaml");
     REQUIRE_FALSE(profile.has_value());
@@ -188,6 +196,8 @@ TEST_CASE("each change of a good profile is refused with its own message") {
       {"uid: 65534", "uid: nobody", "17:17: error: identity.uid: \"nobody\"" + not_integer},
       {"uid: 65534", "uid: -1", "17:17: error: identity.uid: \"-1\"" + not_integer},
       {"uid: 65534", "uid: 010", "17:17: error: identity.uid: \"010\"" + not_integer},
+      {"rootfs_mount: overlay", "rootfs_mount: fuse",
+       "31:15: error: rootfs_mount: \"fuse\" is neither \"overlay\" nor \"bind\""},
       {"filter_proof: dump", "filter_proof: none",
        "18:15: error: filter_proof: \"none\" is neither \"dump\" nor \"compiled\""},
       {"  default: EPERM\n", "", "21:3: error: seccomp: key \"default\" is missing"},

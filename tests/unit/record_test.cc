@@ -146,9 +146,13 @@ TEST_CASE("config.json is byte-stable for every delegate and cgroup layout") {
     for (const bool swap_file : {true, false}) {
       const std::string name = std::string("config-") + to_text(layout) + (swap_file ? "" : "-no-swap-file") + ".json";
       CAPTURE(name);
-      const BundlePlaces places = {"/srv/rootfs", "/run/benchsand/r000000000000000000000000/output",
+      const BundlePlaces places = {"/srv/rootfs",
+                                   "/run/benchsand/r000000000000000000000000/output",
                                    "/benchsand/r000000000000000000000000/ct",
-                                   "/run/benchsand/r000000000000000000000000/listener", swap_file};
+                                   "/run/benchsand/r000000000000000000000000/listener",
+                                   swap_file,
+                                   {"/run/benchsand/r000000000000000000000000/input-0"},
+                                   "/dev"};
       const std::string text = render_bundle(sample::policy(), sample::host(layout), places);
       if (std::getenv("BENCHSAND_WRITE_GOLDEN")) write(name, text);  // to look at the difference in git
       CHECK(text == file(name));
@@ -177,6 +181,9 @@ TEST_CASE("config.json carries every wall that config.json can carry") {
     writable += !read_only;
   }
   CHECK(writable == 1);
+  // Without a place for the run's own devices the delegate makes them: `benchsand bundle` starts nothing that could.
+  CHECK(config["mounts"][1]["destination"] == "/dev");
+  CHECK(config["mounts"][1]["type"] == "tmpfs");
   std::string types;
   for (const auto& entry : config["linux"]["namespaces"])
     types += entry["type"].get<std::string>() + (entry.contains("path") ? "!" : "") + " ";
