@@ -1,31 +1,13 @@
 #include "oci/record.h"
 
 #include "oci/sha256.h"
+#include "oci/text.h"
 
 namespace benchsand {
 
 using nlohmann::json;
 
 namespace {
-
-// Length of the valid UTF-8 sequence at `at`, 0 when there is none.
-std::size_t utf8_length(const std::string& text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  const unsigned lead = byte(at);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xF0 && lead < 0xF5   ? 4
-                             : lead >= 0xE0 && lead < 0xF0 ? 3
-                             : lead >= 0xC2 && lead < 0xE0 ? 2
-                                                           : 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((byte(at + i) & 0xC0) != 0x80) return 0;
-  // Overlong forms, surrogates and what lies beyond U+10FFFF.
-  const unsigned second = byte(at + 1);
-  if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) || (lead == 0xF0 && second < 0x90) ||
-      (lead == 0xF4 && second > 0x8F))
-    return 0;
-  return length;
-}
 
 json printable_list(const std::vector<std::string>& list) {
   json result = json::array();
@@ -135,13 +117,11 @@ json rules_json(const SeccompRules& rules) {
 }  // namespace
 
 std::string printable(const std::string& bytes) {
-  static constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
   for (std::size_t at = 0; at < bytes.size();) {
     const std::size_t length = utf8_length(bytes, at);
     if (length == 0) {
-      const auto byte = static_cast<unsigned char>(bytes[at++]);
-      text += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+      text += escaped_bytes(bytes, at++, 1);
       continue;
     }
     if (bytes[at] == '\\') text += '\\';

@@ -1,11 +1,13 @@
 #include "oci/report.h"
 
 #include <charconv>
+#include <cstdlib>
 #include <map>
 #include <optional>
-#include <set>
+#include <utility>
 
 #include "oci/limits.h"
+#include "oci/text.h"
 #include "oci/units.h"
 #include "oci/walls.h"
 
@@ -155,50 +157,31 @@ std::string padded(std::string text, std::size_t width) {
   return text;
 }
 
-std::string failures_of(const json& verdict, const std::string& wall) {
-  std::string lines;
+std::vector<std::string> failures_of(const json& verdict, const std::string& wall) {
+  std::vector<std::string> lines;
   for (const auto& f : verdict.at("failures"))
     if (f.at("wall") == wall)
-      lines += (lines.empty() ? "" : "\n" + std::string(20, ' ')) + on_one_line(f.at("source")) + ": expected " +
-               on_one_line(f.at("expected")) + ", observed " + on_one_line(f.at("observed"));
+      lines.push_back(on_one_line(f.at("source")) + ": expected " + on_one_line(f.at("expected")) + ", observed " +
+                      on_one_line(f.at("observed")));
   return lines;
 }
 
-std::string headline(const json& record, const Ink& ink) {
-  const json &verdict = record.at("verdict"), &end = record.at("end");
-  std::string text = verdict.at("outcome").get<std::string>() + ": " + end.at("cause").get<std::string>();
-  if (end.at("exit_code").is_number()) text += ", exit code " + end.at("exit_code").dump();
-  if (end.at("signal").is_number()) text += ", signal " + end.at("signal").dump();
-  if (verdict.at("scored") == true)
-    return ink.good("SCORED") + " (" + verdict.at("tier").get<std::string>() + ") " + text;
-  return ink.bad("NOT SCORED") + " " + text;
+std::string joined(const std::vector<std::string>& lines, const std::string& between) {
+  std::string text;
+  for (const auto& line : lines) text += (text.empty() ? "" : between) + line;
+  return text;
 }
 
 }  // namespace
 
 std::string on_one_line(const std::string& text) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  // UTF-8 of C1 controls (C2 80..9F), and of U+200E, U+200F, U+2028..U+202E, U+2066..U+2069 (E2 80 .., E2 81 ..).
-  const auto hidden = [&](std::size_t at) -> std::size_t {
-    const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-    const unsigned a = byte(at), b = byte(at + 1), c = byte(at + 2);
-    if (a < 0x20 || a == 0x7F) return 1;
-    if (a == 0xC2 && b >= 0x80 && b < 0xA0) return 2;
-    if (a == 0xE2 && b == 0x80 && (c == 0x8E || c == 0x8F || (c >= 0xA8 && c <= 0xAE))) return 3;
-    if (a == 0xE2 && b == 0x81 && c >= 0xA6 && c <= 0xA9) return 3;
-    return 0;
-  };
   std::string shown;
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = hidden(at);
-    if (length == 0) {
+    const std::size_t length = hidden_length(text, at);
+    if (length == 0)
       shown += text[at++];
-      continue;
-    }
-    for (std::size_t i = 0; i < length; ++i, ++at) {
-      const auto byte = static_cast<unsigned char>(text[at]);
-      shown += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
-    }
+    else
+      shown += escaped_bytes(text, std::exchange(at, at + length), length);
   }
   return shown;
 }
@@ -210,19 +193,59 @@ int record_exit_status(const json& record) {
   return record.at("verdict").at("outcome") == "succeeded" ? 0 : 1;
 }
 
+std::vector<WallLine> wall_lines(const json& record) {
+  const bool started = record.at("end").at("cause") != "not-started";
+  const json& evidence = record.at("evidence");
+  std::vector<WallLine> lines;
+  for (const auto& wall : wall_names()) {
+    const auto broken = failures_of(record.at("verdict"), wall);
+    if (!broken.empty())
+      lines.push_back({wall, WallLine::State::broken, broken});
+    else if (!evidence.at("established").contains(wall) && !evidence.at("after").contains(wall))
+      lines.push_back({wall, WallLine::State::not_observed, {"not observed"}});
+    else if (started)
+      lines.push_back({wall, WallLine::State::held, {summary(record, wall)}});
+    else
+      lines.push_back({wall, WallLine::State::stood, {""}});
+  }
+  return lines;
+}
+
+const char* to_text(WallLine::State state) {
+  switch (state) {
+    case WallLine::State::held:
+      return "held";
+    case WallLine::State::stood:
+      return "stood";
+    case WallLine::State::broken:
+      return "BROKEN";
+    case WallLine::State::not_observed:
+      return "-";
+  }
+  std::abort();  // not a value of the enumeration
+}
+
+Headline headline(const json& record) {
+  const json &verdict = record.at("verdict"), &end = record.at("end");
+  std::string text = verdict.at("outcome").get<std::string>() + ": " + end.at("cause").get<std::string>();
+  if (end.at("exit_code").is_number()) text += ", exit code " + end.at("exit_code").dump();
+  if (end.at("signal").is_number()) text += ", signal " + end.at("signal").dump();
+  if (verdict.at("scored") == true) return {"SCORED", "(" + verdict.at("tier").get<std::string>() + ") " + text};
+  return {"NOT SCORED", text};
+}
+
 std::string verdict_table(const json& record, bool colour) {
   const Ink ink(colour);
-  const bool started = record.at("end").at("cause") != "not-started";
   std::string text;
-  for (const auto& wall : wall_names()) {
-    const std::string broken = failures_of(record.at("verdict"), wall);
-    if (!broken.empty())
-      text += padded(wall, 12) + ink.bad("BROKEN") + "  " + broken + "\n";
-    else if (record.at("evidence").at("established").contains(wall) || record.at("evidence").at("after").contains(wall))
-      text += padded(wall, 12) + ink.good(started ? "held  " : "stood ") + "  " +
-              (started ? summary(record, wall) : "") + "\n";
-    else
-      text += padded(wall, 12) + "-       not observed\n";
+  for (const auto& line : wall_lines(record)) {
+    const std::string state = padded(to_text(line.state), 6);
+    const bool bad = line.state == WallLine::State::broken;
+    const bool unknown = line.state == WallLine::State::not_observed;
+    text += padded(line.wall, 12) +
+            (bad       ? ink.bad(state)
+             : unknown ? state
+                       : ink.good(state)) +
+            "  " + joined(line.words, "\n" + std::string(20, ' ')) + "\n";
   }
   text += listed(record.at("evidence").at("refusals").at("by_call"), "tried       ", [](const json& entry) {
     const std::string argument = entry.contains("argument") ? " " + entry.at("argument").get<std::string>() : "";
@@ -236,7 +259,8 @@ std::string verdict_table(const json& record, bool colour) {
     return "not taken   " + on_one_line(file.at("path")) + ": " + on_one_line(file.at("reason"));
   });
   for (const auto& notice : record.at("notices")) text += "notice      " + on_one_line(notice) + "\n";
-  return text + "verdict     " + headline(record, ink) + "\n";
+  const auto [score, why] = headline(record);
+  return text + "verdict     " + (score == "SCORED" ? ink.good(score) : ink.bad(score)) + " " + why + "\n";
 }
 
 }  // namespace benchsand

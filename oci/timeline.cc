@@ -18,7 +18,8 @@ nlohmann::json Timeline::json() const {
                        {"memory_bytes", sample.memory_bytes},
                        {"cpu_us", sample.cpu_us},
                        {"tasks", sample.tasks},
-                       {"output_bytes", sample.output_bytes}});
+                       {"output_bytes", sample.output_bytes},
+                       {"refusals", sample.refusals}});
   return {{"interval_us", interval_us_}, {"samples", std::move(samples)}, {"unread", unread_}};
 }
 

@@ -13,6 +13,7 @@ struct Sample {
   std::uint64_t cpu_us = 0;  // since the door opened, over all processes
   std::uint64_t tasks = 0;
   std::uint64_t output_bytes = 0;
+  std::uint64_t refusals = 0;  // calls in the ledger so far
 };
 
 // What a profile may ask for. Shorter, and the looking would cost the candidate time; longer, and nothing is seen.

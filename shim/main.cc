@@ -1,14 +1,18 @@
 // The command line of benchsand. stdout carries results, stderr carries messages.
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include "oci/bundle.h"
+#include "oci/html_page.h"
 #include "oci/limits_page.h"
+#include "oci/plot.h"
 #include "oci/record.h"
 #include "oci/report.h"
 #include "shim/rootfs.h"
@@ -33,10 +37,10 @@ struct Options {
   TaskRequest task;
   std::string engine = "crun";
   std::string results = "benchsand-results";
-  std::string bundle, record;
+  std::string bundle, record, page;
   std::vector<std::string> settings;
   std::string profile;
-  bool json = false, quiet = false, markdown = false;
+  bool json = false, quiet = false, markdown = false, plot = false, ascii = false;
 };
 
 Result<void> finish_request(Options& options) {
@@ -122,6 +126,16 @@ Result<int> limits(const Options& options) {
   return kSucceeded;
 }
 
+PlotStyle plot_style(bool ascii) {
+  winsize size{};
+  const bool terminal = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  std::string locale;
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
+    if (const char* value = std::getenv(name); locale.empty() && value) locale = value;
+  const bool utf8 = locale.find("UTF-8") != std::string::npos || locale.find("utf8") != std::string::npos;
+  return {terminal ? size.ws_col : PlotStyle{}.width, ascii || !utf8};
+}
+
 // The verdict of a record, as `run` printed it; from the record alone, long after the run.
 Result<int> verdict(const Options& options) {
   const auto text = sys::read_file(sys::kHere, options.record, 64 << 20);
@@ -131,6 +145,12 @@ Result<int> verdict(const Options& options) {
     return usage("read the record " + options.record + ": it is not a record, or its digest does not match");
   try {
     say(verdict_table(record, ::isatty(STDOUT_FILENO) == 1));
+    if (options.plot) say("\n" + plot(record, plot_style(options.ascii)));
+    if (!options.page.empty()) {
+      if (const auto made = sys::replace_file(options.page, html_page(record), 0644); !made)
+        return usage("make the page " + options.page + ": " + made.error().message);
+      say("page        " + options.page + "\n");
+    }
     return record_exit_status(record);
   } catch (const std::exception& error) {  // a key or number that no record of ours has
     return usage("read the record " + options.record + ": " + error.what());
@@ -196,9 +216,12 @@ int main_of(int argc, char** argv) {
   CLI::App* limits_command = add("limits", "the limits of the profiles, as they are enforced", limits);
   limits_command->add_option("--profile", options.profile, "one profile only");
   limits_command->add_flag("--markdown", options.markdown, "as a page of docs/");
-  add("verdict", "print the verdict of a record again", verdict)
-      ->add_option("RECORD.json", options.record, "a record that run wrote")
-      ->required();
+  CLI::App* verdict_command = add("verdict", "print the verdict of a record again", verdict);
+  verdict_command->add_option("RECORD.json", options.record, "a record that run wrote")->required();
+  verdict_command->add_flag("--plot", options.plot, "draw the timeline below it");
+  verdict_command->add_flag("--ascii", options.ascii,
+                            "draw it without braille; so it is where the locale is not UTF-8");
+  verdict_command->add_option("--html", options.page, "write it as one page with walls, evidence and timeline");
   add("gc", "clear what killed runs left behind", gc);
   try {
     app.parse(argc, argv);

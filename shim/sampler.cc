@@ -21,11 +21,11 @@ Result<Sample> Sampler::read(std::uint64_t at_us, std::uint64_t cpu_baseline_us)
   return sample;
 }
 
-void Sampler::sample(std::uint64_t at_us, std::uint64_t cpu_baseline_us) {
-  if (const auto sample = read(at_us, cpu_baseline_us))
-    timeline_.add(*sample);
-  else
-    timeline_.could_not_read();
+void Sampler::sample(std::uint64_t at_us, std::uint64_t cpu_baseline_us, std::uint64_t refusals) {
+  auto sample = read(at_us, cpu_baseline_us);
+  if (!sample) return timeline_.could_not_read();
+  sample->refusals = refusals;
+  timeline_.add(*sample);
 }
 
 }  // namespace benchsand

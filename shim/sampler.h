@@ -12,8 +12,8 @@ class Sampler {
   Sampler(std::uint64_t interval_us, const RunCgroup& cgroup, const OutputFs& output)
       : timeline_(interval_us), cgroup_(cgroup), output_(output) {}
 
-  // `cpu_baseline_us`: what the delegate had used before the door opened.
-  void sample(std::uint64_t at_us, std::uint64_t cpu_baseline_us);
+  // `cpu_baseline_us`: what the delegate had used before the door opened. `refusals`: as the ledger counts them.
+  void sample(std::uint64_t at_us, std::uint64_t cpu_baseline_us, std::uint64_t refusals);
   const Timeline& timeline() const { return timeline_; }
 
  private:

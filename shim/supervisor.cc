@@ -129,7 +129,7 @@ Result<void> Supervisor::check_cpu() {
 
 // All that looks at the running candidate from time to time is called from here.
 Result<void> Supervisor::look() {
-  sampler_->sample(sys::monotonic_us() - started_us_, cpu_baseline_us_);
+  sampler_->sample(sys::monotonic_us() - started_us_, cpu_baseline_us_, ledger_.total());
   return look_again_later();
 }
 

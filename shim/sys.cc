@@ -137,6 +137,18 @@ Result<void> renameat(int dir, const std::string& from, const std::string& to) {
   return {};
 }
 
+Result<void> replace_file(const std::string& path, std::string_view bytes, mode_t mode) {
+  const auto facts = fstatat(kHere, path, AT_SYMLINK_NOFOLLOW);
+  if (!facts && facts.error().error_number != ENOENT) return std::unexpected(facts.error());
+  if (facts && !S_ISREG(facts->st_mode)) return usage("write " + path + ": what is there is not a regular file");
+  const std::string temporary = path + "." + TRY(random_hex(6));
+  auto made = create_file(kHere, temporary, bytes, mode);
+  if (made && ::rename(temporary.c_str(), path.c_str()) != 0)
+    made = sys_error("rename", temporary + " to " + path, errno);
+  if (!made) static_cast<void>(::unlink(temporary.c_str()));  // the first error is the one to be told
+  return made;
+}
+
 Result<std::string> readlinkat(int dir, const std::string& path) {
   std::array<char, 4096> buffer;
   const ssize_t n = ::readlinkat(dir, path.c_str(), buffer.data(), buffer.size());

@@ -16,8 +16,8 @@ TEST_CASE("a sample that cannot be read is left out and counted") {
   const auto output = OutputFs::create(policy_of(folder, task_text("[/bin/true]")));
   REQUIRE(output);
   Sampler sampler(100'000, *cgroup, *output);
-  sampler.sample(100'000, 0);
-  sampler.sample(200'000, 0);
+  sampler.sample(100'000, 0, 0);
+  sampler.sample(200'000, 0, 0);
   CHECK(sampler.timeline().json() == nlohmann::json::parse(R"({"interval_us": 100000, "samples": [], "unread": 2})"));
   CHECK(remove_run_cgroups(host.cgroup, id));
 }

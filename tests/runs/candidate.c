@@ -362,10 +362,11 @@ static int sleep_for(long seconds) {
   return 0;
 }
 
-/* A memory, a file and three more tasks to be seen in a timeline, held for some seconds. */
+/* Memory, a file, refused calls and three more tasks to be seen in a timeline, held for some seconds. */
 static int stages(long seconds) {
   touch_memory(40);
   fill(8);
+  for (int i = 0; i < 5; ++i) socket(AF_INET, SOCK_STREAM, 0);
   for (int i = 0; i < 3; ++i)
     if (fork() == 0) break;
   return sleep_for(seconds);

@@ -42,7 +42,7 @@ json sample_record() {
   run.config_sha256 = std::string(64, 'e');
   run.outputs = {{"a\xff\n", 1, std::string(64, 'f')}};
   Timeline timeline(100'000);
-  timeline.add({100'123, 4096, 50, 1, 0});
+  timeline.add({100'123, 4096, 50, 1, 0, 0});
   run.timeline = timeline.json();
   run.outputs_refused = {{"link", "symbolic link"}};
   return make_record(policy, host, run, rules, evidence, end, judge(rules, evidence, end, std::nullopt));
@@ -106,6 +106,7 @@ TEST_CASE("a record has every key that things outside depend on") {
                            "/stderr/bytes",
                            "/policy/timeline_us",
                            "/timeline/samples/0/memory_bytes",
+                           "/timeline/samples/0/refusals",
                            "/digest"}) {
     CAPTURE(path);
     CHECK(record.contains(json::json_pointer(path)));

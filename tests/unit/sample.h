@@ -43,10 +43,13 @@ inline Value value_for(const Rule& rule, const Evidence& evidence) {
   const std::string prefix = "same as ";
   const Observation* other =
       rule.expected.starts_with(prefix) ? evidence.find(rule.expected.substr(prefix.size())) : nullptr;
-  std::vector<Value> candidates = {number, rule.expected, std::uint64_t{0}, std::string(64, 'c'), std::string("name")};
+  std::vector<Value> candidates;
+  if (other && other->value()) candidates.push_back(*other->value());
   if (const auto range = rule.expected.find(" to "); range != std::string::npos)
-    candidates.insert(candidates.begin(), std::stoull("0" + rule.expected.substr(range + 4)));
-  if (other && other->value()) candidates.insert(candidates.begin(), *other->value());
+    candidates.emplace_back(std::uint64_t{std::stoull("0" + rule.expected.substr(range + 4))});
+  for (const auto& guess : {Value(number), Value(rule.expected), Value(std::uint64_t{0}), Value(std::string(64, 'c')),
+                            Value(std::string("name"))})
+    candidates.push_back(guess);
   for (const auto& candidate : candidates)
     if (rule.holds(candidate, evidence)) return candidate;
   return std::string("no value satisfies this rule");

@@ -10,7 +10,7 @@ namespace {
 Timeline run_of(std::uint64_t interval_us, std::uint64_t length_us) {
   Timeline timeline(interval_us);
   for (std::uint64_t at = timeline.interval_us(); at <= length_us; at += timeline.interval_us())
-    timeline.add({at, 2 * at, at / 2, 3, 4});
+    timeline.add({at, 2 * at, at / 2, 3, 4, 5});
   return timeline;
 }
 
@@ -41,8 +41,8 @@ TEST_CASE("a timeline of any length holds few samples, evenly spread, to its end
 TEST_CASE("a timeline in the record: what could not be read is counted and not there") {
   Timeline timeline(100'000);
   CHECK(timeline.json() == nlohmann::json::parse(R"({"interval_us": 100000, "samples": [], "unread": 0})"));
-  timeline.add({100'001, 4096, 17, 2, 8192});
+  timeline.add({100'001, 4096, 17, 2, 8192, 5});
   timeline.could_not_read();
   CHECK(timeline.json() == nlohmann::json::parse(R"({"interval_us": 100000, "unread": 1, "samples": [
-      {"at_us": 100001, "memory_bytes": 4096, "cpu_us": 17, "tasks": 2, "output_bytes": 8192}]})"));
+      {"at_us": 100001, "memory_bytes": 4096, "cpu_us": 17, "tasks": 2, "output_bytes": 8192, "refusals": 5}]})"));
 }
