@@ -64,6 +64,7 @@ std::vector<Row> fixed_rows(const Profile& profile) {
       {"identity", std::to_string(profile.uid) + ":" + std::to_string(profile.gid), "", "uid and gid of the candidate"},
       {"filter_proof", to_text(profile.filter_proof), "", explain(profile.filter_proof)},
       {"rootfs_mount", to_text(profile.rootfs_mount), "", explain(profile.rootfs_mount)},
+      {"egress_counters", names_of(profile.egress_counters), "", "counted by BPF programs; `sockets` also refuses"},
   };
 }
 

@@ -267,6 +267,10 @@ void take_from_profile(Decision& decision) {
   if (profile.filter_proof == FilterProof::compiled) policy.relaxations.push_back("filter_proof: compiled");
   policy.rootfs_mount = profile.rootfs_mount;
   if (profile.rootfs_mount == RootfsMount::bind) policy.relaxations.push_back("rootfs_mount: bind");
+  policy.egress_counters = profile.egress_counters;
+  for (const EgressCounter counter : kEgressCounters)
+    if (!has(profile.egress_counters, counter))
+      policy.relaxations.push_back(std::string("egress_counters: without ") + to_text(counter));
   const std::string asked = decision.task.profile ? *decision.task.profile : "strict";
   if (asked != profile.name) {
     policy.notices.push_back("profile: the task asks for " + in_quotes(asked) + ", the run uses " +

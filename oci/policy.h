@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "oci/limits.h"
 #include "oci/mountinfo.h"
 #include "oci/profile.h"
+#include "oci/relaxation.h"
 #include "oci/result.h"
 #include "oci/task_spec.h"
 
@@ -46,6 +48,8 @@ struct Policy {
   RefusalCaps refusals;
   RootfsMount rootfs_mount = RootfsMount::overlay;
   SeccompRules seccomp;
+  std::vector<EgressCounter> egress_counters;
+  std::set<Relaxation> taken_down;       // by a test; see oci/relaxation.h
   std::vector<std::string> relaxations;  // every loosening by name; empty for strict
   std::vector<std::string> notices;      // what was decided otherwise than asked, and why
 };

@@ -11,8 +11,8 @@ namespace benchsand {
 namespace {
 
 std::vector<std::string> profile_keys() {
-  return {"benchsand_profile", "name",         "limits",   "stdio_total", "memory_headroom", "collect",
-          "identity",          "filter_proof", "timeline", "refusals",    "rootfs_mount",    "seccomp"};
+  return {"benchsand_profile", "name",     "limits",   "stdio_total",  "memory_headroom", "collect", "identity",
+          "filter_proof",      "timeline", "refusals", "rootfs_mount", "egress_counters", "seccomp"};
 }
 
 // A bound of the house is never unusable: falling back is for tasks, a profile is complete or refused.
@@ -124,6 +124,25 @@ void read_rootfs_mount(const YamlNode& node, Profile& profile, Problems& problem
     problems.add(node.position, "rootfs_mount: " + in_quotes(*text) + " is neither \"overlay\" nor \"bind\"");
 }
 
+void read_egress_counter(const YamlNode& node, Profile& profile, Problems& problems) {
+  const auto text = read_text(node, "egress_counters", problems);
+  if (!text) return;
+  const auto counter = std::find_if(kEgressCounters.begin(), kEgressCounters.end(),
+                                    [&](EgressCounter known) { return *text == to_text(known); });
+  if (counter == kEgressCounters.end())
+    problems.add(node.position,
+                 "egress_counters: " + in_quotes(*text) + " is none of \"sockets\", \"connects\" and \"packets\"");
+  else if (has(profile.egress_counters, *counter))
+    problems.add(node.position, "egress_counters: " + in_quotes(*text) + " stands twice");
+  else
+    profile.egress_counters.push_back(*counter);
+}
+
+void read_egress_counters(const YamlNode& node, Profile& profile, Problems& problems) {
+  if (!check_sequence(node, "egress_counters", problems)) return;
+  for (const YamlNode& child : node.children) read_egress_counter(child, profile, problems);
+}
+
 std::optional<ArgumentRule> read_argument_rule(const YamlNode& node, const std::string& path, Problems& problems) {
   const MappingReader reader(node, path, {"call", "arg", "mask", "is"}, problems);
   const YamlNode* call = reader.require("call");
@@ -215,6 +234,7 @@ void read_profile(const YamlNode& root, Profile& profile, Problems& problems) {
   if (const YamlNode* timeline = reader.require("timeline")) read_timeline(*timeline, profile, problems);
   if (const YamlNode* refusals = reader.require("refusals")) read_refusals(*refusals, profile, problems);
   if (const YamlNode* mount = reader.require("rootfs_mount")) read_rootfs_mount(*mount, profile, problems);
+  if (const YamlNode* counters = reader.require("egress_counters")) read_egress_counters(*counters, profile, problems);
   const YamlNode* seccomp = reader.require("seccomp");
   if (seccomp != nullptr) read_seccomp(*seccomp, profile.seccomp, problems);
   // The rules of the whole need the parts.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "oci/egress_programs.h"
 #include "oci/ledger.h"
 #include "oci/limits.h"
 #include "oci/result.h"
@@ -49,6 +50,7 @@ struct Profile {
   std::optional<std::uint64_t> timeline_us;  // interval of the samples; absent: none are taken
   RefusalCaps refusals;                      // past these the run is ended (cause `refusals`)
   RootfsMount rootfs_mount = RootfsMount::overlay;
+  std::vector<EgressCounter> egress_counters;  // attached and required; each that is missing is a loosening
   SeccompRules seccomp;
 };
 

@@ -93,6 +93,12 @@ const char* unit_suffix(Unit unit) {
   return "";
 }
 
+json counters_json(const std::vector<EgressCounter>& counters) {
+  json result = json::array();
+  for (const auto counter : counters) result.push_back(to_text(counter));
+  return result;
+}
+
 json rules_json(const SeccompRules& rules) {
   json conditional = json::array();
   for (const auto& rule : rules.allow_if)
@@ -156,6 +162,7 @@ json policy_json(const Policy& policy) {
       {"filter_proof", policy.filter_proof == FilterProof::dump ? "dump" : "compiled"},
       {"refusals", {{"total", policy.refusals.total}, {"per_second", policy.refusals.per_second}}},
       {"rootfs_mount", to_text(policy.rootfs_mount)},
+      {"egress_counters", counters_json(policy.egress_counters)},
       {"seccomp", rules_json(policy.seccomp)},
       {"timeline_us", policy.timeline_us ? json(*policy.timeline_us) : json()},
       {"relaxations", policy.relaxations},

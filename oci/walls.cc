@@ -20,14 +20,51 @@ std::string ids(std::uint32_t id) {
   return one + " " + one + " " + one + " " + one;  // real, effective, saved, file system
 }
 
-void network(const Policy&, const HostFacts&, WallBuilder wall) {
+bool stands(const Policy& policy, Relaxation relaxation) {
+  return !policy.taken_down.contains(relaxation);
+}
+
+// Which attempts can get as far as their BPF program when a wall before it was taken down for a test.
+bool can_reach(const Policy& policy, EgressCounter counter) {
+  const bool filter = stands(policy, Relaxation::seccomp_network);
+  const bool deny = stands(policy, Relaxation::bpf_deny) && has(policy.egress_counters, EgressCounter::sockets);
+  switch (counter) {
+    case EgressCounter::sockets:
+      return !filter;
+    case EgressCounter::connects:
+      return !filter && !deny;
+    case EgressCounter::packets:
+      return false;  // there is no route
+  }
+  return false;
+}
+
+// An attempt that BPF saw is one that the filter should have refused before, even where BPF refused it then.
+void egress_counters(const Policy& policy, WallBuilder& wall) {
+  for (const auto& [counter, name] : kEgressCounts) {
+    if (!has(policy.egress_counters, counter)) continue;
+    if (can_reach(policy, counter))
+      wall.spent().counted(name);
+    else
+      wall.spent().equals(name, std::uint64_t{0});
+  }
+}
+
+void network(const Policy& policy, const HostFacts&, WallBuilder wall) {
+  const std::string programs = hooks_of(policy.egress_counters);
   wall.at_the_door()
       .counted("host_namespace")
       .differs_from("namespace", "network.host_namespace")
       .equals("links", "lo")
       .equals("routes", "none")
-      .equals("open_families", "none");
-  wall.at_the_end().equals("links.end", "lo").equals("routes.end", "none");
+      .equals("descriptors", "none")
+      .equals("bpf", programs);
+  if (stands(policy, Relaxation::seccomp_network))
+    wall.at_the_door().equals("open_families", "none");
+  else
+    wall.at_the_door().named("open_families");
+  wall.at_the_end().equals("links.end", "lo").equals("routes.end", "none").equals("bpf.end", programs);
+  egress_counters(policy, wall);
   wall.spent().equals("egress_bytes", std::uint64_t{0}).counted("ipv4_no_route").counted_or("ipv6_no_route", "no IPv6");
   wall.spent().counted("refused_sockets");
 }
@@ -159,6 +196,7 @@ void evidence(const Policy&, const HostFacts&, WallBuilder wall) {
       .digest("config_sha256")
       .digest("delegate_sha256");
   wall.at_the_end()
+      .equals("taken_down", kNothingTakenDown)
       .equals("delegate_exit", std::uint64_t{0})
       .same_as("cgroup_id.end", "evidence.cgroup_id")
       .same_as("init_start_time.end", "evidence.init_start_time")
@@ -192,6 +230,13 @@ std::vector<Rule> wall_rules(const Policy& policy, const HostFacts& host) {
   std::vector<Rule> rules;
   for (const auto& wall : kWalls) wall.rules(policy, host, WallBuilder(rules, wall.name));
   return rules;
+}
+
+std::string walls_taken_down(const Policy& policy) {
+  std::string names;
+  for (const Relaxation relaxation : policy.taken_down)
+    names += (names.empty() ? "" : ", ") + std::string(to_text(relaxation));
+  return names.empty() ? kNothingTakenDown : names;
 }
 
 std::uint64_t cpu_backstop_seconds(const Policy& policy) {

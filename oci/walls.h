@@ -39,6 +39,10 @@ inline constexpr const char* kInitEndedFirst = "init ended before they could be 
 // What may stand in /dev, by name and number; see `privileges`.
 inline constexpr const char* kAllowedDevices = "full 1:7, null 1:3, random 1:8, tty 5:0, urandom 1:9, zero 1:5";
 
+// A run with a wall taken down for a test (oci/relaxation.h) is recorded in full and never scored.
+inline constexpr const char* kNothingTakenDown = "no wall taken down for a test";
+std::string walls_taken_down(const Policy& policy);  // that, or the names
+
 // RLIMIT_CPU is per process, so it cannot be the cpu-time wall; it ends a spinner should the supervisor die.
 std::uint64_t cpu_backstop_seconds(const Policy& policy);
 

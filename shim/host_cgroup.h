@@ -85,6 +85,10 @@ class RunCgroup {
   Result<void> kill() const;  // everything below the outer cgroup
   Result<void> wait_empty(std::uint64_t deadline_us) const;
   const std::string& id() const { return id_; }
+  // On the cgroup2 tree, where BPF programs are attached; the leaf is open from the door on.
+  const Fd& bpf_outer() const { return unified().outer; }
+  const Fd& bpf_leaf() const { return unified().leaf; }
+  std::string bpf_name() const;  // full path, for `source`
 
  private:
   struct Place {

@@ -27,6 +27,10 @@ std::string RunCgroup::name(const Place& place, const std::string& file) const {
          file;
 }
 
+std::string RunCgroup::bpf_name() const {
+  return name(unified(), "");
+}
+
 Result<std::string> RunCgroup::read(const Place& place, const std::string& file) const {
   if (!place.leaf) return fault("read " + file + ": the leaf cgroup is not open");
   return sys::read_file(place.leaf.get(), file);

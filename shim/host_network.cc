@@ -41,6 +41,19 @@ Result<std::string> routes(const Result<std::string>& ipv4, const Result<std::st
   return text.empty() ? "none" : text;
 }
 
+// A socket that came along would be charged to the cgroup and namespace that it was made in. Numbers, or "none".
+Result<std::string> socket_descriptors(const HostProcess& process) {
+  std::string found;
+  const Fd fds = TRY(sys::open_directory(process.dir().get(), "fd"));
+  for (const auto& name : TRY(sys::list_directory(fds.get(), "."))) {
+    if (!TRY(sys::readlinkat(fds.get(), name)).starts_with("socket:")) continue;
+    const std::string file = "fdinfo/" + name;
+    const auto flags = TRY(parse_fd_flags(TRY(process.read(file)), process.name(file)));
+    if ((flags & O_CLOEXEC) == 0) found += (found.empty() ? "" : " ") + name;
+  }
+  return found.empty() ? "none" : found;
+}
+
 Result<std::uint64_t> egress_bytes(const Result<std::string>& text, const std::string& source) {
   if (!text) return std::unexpected(text.error());
   std::uint64_t sum = 0;
@@ -56,6 +69,7 @@ void observe_network_at_door(const HostProcess& process, Evidence& evidence) {
   evidence.take("network.routes",
                 routes(process.read("net/route"), process.read("net/ipv6_route"), process.name("net/")),
                 process.name("net/route") + ", ipv6_route");
+  evidence.take("network.descriptors", socket_descriptors(process), process.name("fd"));
 }
 
 Result<PinnedNamespaces> pin_namespaces(const HostProcess& process) {

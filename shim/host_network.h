@@ -9,6 +9,7 @@
 
 namespace benchsand {
 
+// Links, routes, and that no descriptor of init that survives the exec is a socket.
 void observe_network_at_door(const HostProcess& process, Evidence& evidence);
 
 // Descriptors on namespaces outlive the processes in them; taken at the door, read after the end.

@@ -12,6 +12,7 @@
 #include "shim/collect.h"
 #include "shim/door.h"
 #include "shim/ending.h"
+#include "shim/host_egress.h"
 #include "shim/output_fs.h"
 #include "shim/private_mount.h"
 #include "shim/result_folder.h"
@@ -82,6 +83,7 @@ class Run {
   std::optional<Sampler> sampler_;
   Made made_;
   SeccompNotify notify_;
+  std::optional<HostEgress> egress_;
   std::optional<Door> door_;
   Watched watched_;
   bool started_ = false;
@@ -134,6 +136,7 @@ Result<void> Run::story() {
   TRY_VOID(write_bundle());
   TRY_VOID(start_delegate());
   made_.filter = TRY(expect_filter(policy_));
+  egress_ = HostEgress::load(policy_);
   TRY_VOID(remains_.delegate->executed());
   TRY_VOID(wait_for_listener());
   if (!TRY(candidate_may_start())) return {};
@@ -154,6 +157,7 @@ Result<void> Run::write_bundle() {
   const std::string config = render_bundle(policy_, host_.facts, places);
   facts_.config_sha256 = sha256_hex(config);
   evidence_.set("evidence.config_sha256", facts_.config_sha256, "config.json as written");
+  evidence_.set("evidence.taken_down", walls_taken_down(policy_), "the policy, as only a test can change it");
   evidence_.set("evidence.delegate_sha256", facts_.delegate.sha256, host_.delegate.path);
   return sys::create_file(remains_.folder->dir().get(), "config.json", config, 0600);
 }
@@ -219,10 +223,13 @@ std::unexpected<Error> Run::delegate_failed(const std::string& seen) const {
 // 5. The door.
 Result<bool> Run::candidate_may_start() {
   const std::uint64_t deadline = sys::monotonic_us() + kStartWithinUs;
+  // Not earlier: crun's init makes an inet socket to bring lo up. With the filter, whose descriptor has just come, it cannot.
+  egress_->attach(*remains_.cgroup);
   door_ = TRY(wait_at_door(notify_, ledger_, deadline));
   if (!door_) return delegate_failed("it failed before the candidate's first exec");
   TRY_VOID(observe_at_door(*door_, notify_, ledger_, policy_, made_, *remains_.cgroup, evidence_, deadline));
   output_->observe(evidence_, "");
+  egress_->observe_attached(*remains_.cgroup, "", evidence_);
   TRY_VOID(sys::timerfd_at(wall_timer_, sys::monotonic_us() + policy_.limits.wall_time_us));
   evidence_.take("wall-time.armed_us", sys::timerfd_left_us(wall_timer_), "timerfd_gettime, CLOCK_MONOTONIC");
   observed("at the door");
@@ -261,6 +268,8 @@ Result<void> Run::observe_end() {
   observe_start_time(door_->init, ".end", evidence_);
   const auto texts = read_pinned(door_->pinned);
   observe_network_at_end(texts, evidence_);
+  egress_->observe_attached(cgroup, ".end", evidence_);
+  egress_->observe_spent(evidence_);
   observe_mounts(texts.mountinfo, "pinned mount namespace: mountinfo", policy_, ".end", evidence_);
   const auto config = sys::read_file(remains_.folder->dir().get(), "config.json");
   evidence_.take(

@@ -31,6 +31,8 @@ busybox insmod "/usr/lib/uml/modules/$(uname -r)/kernel/fs/overlayfs/overlay.ko"
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 echo "+cpu +memory +pids +io" >/sys/fs/cgroup/cgroup.subtree_control
 ip link set lo up
+# The one module that the tests need: a pair of links.
+busybox insmod "/usr/lib/uml/modules/$(uname -r)/kernel/drivers/net/veth.ko"
 
 sh /run/shared/command.sh </dev/null >/run/shared/stdout 2>/run/shared/stderr
 echo $? >/run/shared/status

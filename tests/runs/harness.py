@@ -1,11 +1,14 @@
 """Runs one task through the benchsand program and hands back its record, for the scenarios in runs.py."""
 
+import ctypes
+import errno
 import fcntl
 import glob
 import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
 from pathlib import Path
@@ -27,6 +30,24 @@ def equal(what, observed, expected):
 def between(what, observed, least, most):
     if not isinstance(observed, int) or not least <= observed <= most:
         raise Wrong(f"{what}: {observed!r}, expected {least} to {most}")
+
+
+def refuse(call, error=errno.EPERM, first_argument=None):
+    """For a child before its exec: a filter as a container engine would attach it, under which the call fails."""
+    def instruction(code, jt, jf, k):
+        return struct.pack("HBBI", code, jt, jf, k)
+    number, argument, fail, allow = 0, 16, 0x00050000 | error, 0x7FFF0000
+    program = [instruction(0x20, 0, 0, number), instruction(0x15, 0, 1 if first_argument is None else 3, call)]
+    if first_argument is not None:
+        program += [instruction(0x20, 0, 0, argument), instruction(0x15, 0, 1, first_argument)]
+    program += [instruction(0x06, 0, 0, fail), instruction(0x06, 0, 0, allow)]
+
+    def attach():
+        buffer = ctypes.create_string_buffer(b"".join(program))
+        fprog = struct.pack("HxxxxxxP", len(program), ctypes.addressof(buffer))
+        if ctypes.CDLL(None, use_errno=True).prctl(22, 2, fprog, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "prctl PR_SET_SECCOMP")
+    return attach
 
 
 class Run:
@@ -70,6 +91,7 @@ class Bench:
 
     def __init__(self, program, candidate, engine, slow, compiled, cache):
         self.program, self.engine, self.slow = str(Path(program).resolve()), engine, slow
+        self.relaxed = str(Path(candidate).resolve().parent / "relaxed")
         self.cache = Path(cache)
         self.work = Path(tempfile.mkdtemp(prefix="benchsand-runs-"))
         (self.work / "task").mkdir()
@@ -140,12 +162,25 @@ class Bench:
         return [self.program, "run", str(task), "--engine", self.engine, "--json", "--out", str(self.work / "out"),
                 "--profile", str(self.profiles / f"{profile}.yaml"), *more]
 
-    def run_task(self, task, profile="strict", *more):
+    def run_task(self, task, profile="strict", *more, before_exec=None):
         arguments = self.arguments(task, profile, *more)
-        process = subprocess.run(arguments, capture_output=True, text=True, timeout=60 + 30 * self.slow)
+        process = subprocess.run(arguments, capture_output=True, text=True, timeout=60 + 30 * self.slow,
+                                 preexec_fn=before_exec)
         run = Run(process, self.work / "out")
         if run.record:
             self.run_ids.add(run.record["id"])
+        return run
+
+    def run_relaxed(self, relaxations, task, profile="strict"):
+        """With walls taken down (tests/runs/relaxed.cc): the candidate runs and is counted, and is never scored."""
+        arguments = [self.relaxed, str(task), "--engine", self.engine, "--out", str(self.work / "out"),
+                     "--profile", str(self.profiles / f"{profile}.yaml")]
+        for relaxation in relaxations:
+            arguments += ["--relax", relaxation]
+        run = Run(subprocess.run(arguments, capture_output=True, text=True, timeout=60 + 30 * self.slow), self.work / "out")
+        if run.record is None:
+            raise Wrong(f"no record; exit status {run.status}: {run.stderr}")
+        self.run_ids.add(run.record["id"])
         return run
 
     def candidate(self, verb, number=0):
@@ -155,10 +190,12 @@ class Bench:
     def verb(self, *words, profile="strict", **keys):
         return self.run_task(self.write_task(self.candidate(*words), **keys), profile)
 
-    def python(self, code, **keys):
+    def python_task(self, code, **keys):
         (self.work / "task" / "solve.py").write_text(code)
-        task = self.write_task(["python3", "/task/solve.py"], rootfs=str(self.cache / "python-rootfs"), **keys)
-        return self.run_task(task, "python")
+        return self.write_task(["python3", "/task/solve.py"], rootfs=str(self.cache / "python-rootfs"), **keys)
+
+    def python(self, code, **keys):
+        return self.run_task(self.python_task(code, **keys), "python")
 
 
 def names_in(folder):

@@ -6,11 +6,9 @@ usage: poor_hosts.py --program BENCHSAND
 """
 
 import argparse
-import ctypes
 import errno
 import os
 import re
-import struct
 import subprocess
 import sys
 import tempfile
@@ -18,20 +16,10 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 
+from harness import refuse
+
 CGROUPS = Path("/sys/fs/cgroup")
 HYBRID = (CGROUPS / "unified").is_dir()
-
-
-def refuse(call, error):
-    """A filter as a container engine would attach it: the call fails."""
-    def instruction(code, jt, jf, k):
-        return struct.pack("HBBI", code, jt, jf, k)
-    program = b"".join([instruction(0x20, 0, 0, 0), instruction(0x15, 0, 1, call),
-                        instruction(0x06, 0, 0, 0x00050000 | error), instruction(0x06, 0, 0, 0x7FFF0000)])
-    buffer = ctypes.create_string_buffer(program)
-    fprog = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
-    if ctypes.CDLL(None, use_errno=True).prctl(22, 2, fprog, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl PR_SET_SECCOMP")
 
 
 def in_mount_namespace(change):
@@ -44,7 +32,7 @@ def as_nobody(words):
 
 
 def where_fails(call, error):
-    return lambda words: subprocess.run(words, capture_output=True, text=True, timeout=60, preexec_fn=lambda: refuse(call, error))
+    return lambda words: subprocess.run(words, capture_output=True, text=True, timeout=60, preexec_fn=refuse(call, error))
 
 
 def poor_hosts():

@@ -19,6 +19,7 @@ import time
 
 sys.dont_write_bytecode = True
 
+import egress
 from harness import MIB, SOURCE, Bench, Wrong, between, dead_runs, equal
 
 SCENARIOS = {}
@@ -283,6 +284,23 @@ def a_flood_of_refusals_ends_the_run(bench):
           (1, True, "limit", "refusals"))
     between("refused before the end", record["evidence"]["refusals"]["total"], 1000, 150000)
     between("time of the run beside", beside.seen("spent", "wall-time", "used_us"), 990_000, 1_000_000 + bench.slow * 250_000)
+
+
+@scenario
+def every_layer_refuses_egress_by_itself(bench):
+    """5 TCP and 3 UDP attempts, in C and in Python; without the filter, without BPF's refusal, without both."""
+    egress.check_layers(bench, bench.write_task(bench.candidate("reach-out")), "strict")
+    egress.check_layers(bench, bench.python_task(egress.PROBE), "python")
+
+
+@scenario
+def families_are_refused_by_the_layers_that_claim_to(bench):
+    egress.check_families(bench)
+
+
+@scenario
+def an_egress_counter_that_is_required_and_missing_refuses_the_run(bench):
+    egress.check_missing(bench)
 
 
 @scenario

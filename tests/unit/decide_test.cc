@@ -28,6 +28,7 @@ Profile house() {
   profile.gid = 65533;
   profile.timeline_us = 100'000;
   profile.seccomp.allow = {"read"};
+  profile.egress_counters = {EgressCounter::sockets, EgressCounter::connects, EgressCounter::packets};
   return profile;
 }
 
@@ -386,6 +387,17 @@ TEST_CASE("another profile than asked for, and a weaker proof, are on record") {
   CHECK(decided(task, profile)->notices.empty());
   CHECK(decided(job(), profile)->notices ==
         std::vector<std::string>{"profile: the task asks for \"strict\", the run uses \"python\""});
+}
+
+TEST_CASE("an egress counter that is left out is on record, each by its name") {
+  Profile profile = house();
+  CHECK(names_of(decided(job(), profile)->egress_counters) == "sockets connects packets");
+  profile.egress_counters = {EgressCounter::connects};
+  CHECK(names_of(decided(job(), profile)->egress_counters) == "connects");
+  CHECK(decided(job(), profile)->relaxations ==
+        std::vector<std::string>{"egress_counters: without sockets", "egress_counters: without packets"});
+  profile.egress_counters = {};
+  CHECK(decided(job(), profile)->relaxations.size() == 3);
 }
 
 TEST_CASE("the granted mounts: one writable, the kernel's own, inputs, masks") {

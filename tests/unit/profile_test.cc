@@ -41,6 +41,7 @@ seccomp:
     ENOSYS: [clone3]
 timeline: 250ms
 rootfs_mount: overlay
+egress_counters: [sockets, connects, packets]
 )";
 
 std::string with(const std::string& from, const std::string& to) {
@@ -84,6 +85,7 @@ TEST_CASE("a complete profile is read, every field") {
   CHECK(profile->timeline_us == 250'000);
   CHECK(profile->refusals == RefusalCaps{.total = 100000, .per_second = 20000});
   CHECK(profile->rootfs_mount == RootfsMount::overlay);
+  CHECK(names_of(profile->egress_counters) == "sockets connects packets");
   const SeccompRules& rules = profile->seccomp;
   CHECK(rules.default_errno == "EPERM");
   CHECK(rules.notify == std::vector<std::string>{"execve", "execveat", "exit_group"});
@@ -128,6 +130,16 @@ TEST_CASE("the timeline is none, or a time within bounds") {
   CHECK(refusal(with("timeline: 250ms\n", "")) == "1:1: error: key \"timeline\" is missing");
 }
 
+TEST_CASE("egress counters: any part of them, in any order, none too") {
+  const auto read = [](const std::string& list) {
+    const auto profile = parse_profile(with("[sockets, connects, packets]", list), "p.yaml");
+    return profile ? names_of(profile->egress_counters) : profile.message();
+  };
+  CHECK(read("[packets, sockets]") == "sockets packets");
+  CHECK(read("[connects]") == "connects");
+  CHECK(read("[]") == "none");
+}
+
 TEST_CASE("every limit must be there, whole and greater than zero") {
   for (const LimitField& field : kLimitFields) {
     const std::string name(field.name);
@@ -153,7 +165,7 @@ TEST_CASE("every limit must be there, whole and greater than zero") {
 
 TEST_CASE("every key of the top must be there") {
   for (const std::string key : {"name", "limits", "stdio_total", "memory_headroom", "collect", "identity",
-                                "filter_proof", "refusals", "rootfs_mount", "seccomp"}) {
+                                "filter_proof", "refusals", "rootfs_mount", "seccomp", "egress_counters"}) {
     CAPTURE(key);
     const auto profile = parse_profile(with("\n" + key + ":", "\nzz" + key + ":"), "p.yaml");
     REQUIRE_FALSE(profile.has_value());
@@ -200,6 +212,10 @@ TEST_CASE("each change of a good profile is refused with its own message") {
        "31:15: error: rootfs_mount: \"fuse\" is neither \"overlay\" nor \"bind\""},
       {"filter_proof: dump", "filter_proof: none",
        "18:15: error: filter_proof: \"none\" is neither \"dump\" nor \"compiled\""},
+      {"[sockets, connects, packets]", "sockets", "32:18: error: egress_counters: a list is due here, not text"},
+      {"connects, packets]", "conects]",
+       "32:28: error: egress_counters: \"conects\" is none of \"sockets\", \"connects\" and \"packets\""},
+      {"connects, packets]", "sockets]", "32:28: error: egress_counters: \"sockets\" stands twice"},
       {"  default: EPERM\n", "", "21:3: error: seccomp: key \"default\" is missing"},
       {"  notify: [execve, execveat, exit_group]\n", "", "21:3: error: seccomp: key \"notify\" is missing"},
       {"  allow: [read, write]\n", "", "21:3: error: seccomp: key \"allow\" is missing"},

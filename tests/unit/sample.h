@@ -27,6 +27,7 @@ inline Policy policy() {
   policy.seccomp.allow = {"read", "write"};
   policy.seccomp.allow_if = {{"socket", 0, ~std::uint64_t{0}, {1}}};
   policy.seccomp.refuse_with = {{"EACCES", {"socket"}}, {"ENOSYS", {"clone3"}}};
+  policy.egress_counters = {EgressCounter::sockets, EgressCounter::connects, EgressCounter::packets};
   policy.seccomp.notify = {"execve", "execveat", "exit_group"};
   policy.refusals = {100000, 20000};
   return policy;

@@ -1,0 +1,110 @@
+#include "oci/relaxation.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "oci/bpf_eval.h"
+#include "oci/verdict.h"
+#include "sample.h"
+
+using namespace benchsand;
+
+namespace {
+
+std::map<std::string, std::string> expected_by(const Policy& policy, bool at_door) {
+  std::map<std::string, std::string> expected;
+  for (const Rule& rule : wall_rules(policy, sample::host(CgroupLayout::v2)))
+    if (rule.at_door == at_door) expected[rule.key] = rule.expected;
+  return expected;
+}
+
+// The keys of rules that are another than without relaxations.
+std::string loosened(const std::vector<Relaxation>& relaxations, bool at_door) {
+  Policy policy = sample::policy();
+  const auto before = expected_by(policy, at_door);
+  for (const Relaxation relaxation : relaxations) take_down(policy, relaxation);
+  const auto now = expected_by(policy, at_door);
+  CHECK(now.size() == before.size());
+  std::string keys;
+  for (const auto& [key, expected] : before)
+    if (now.at(key) != expected) keys += (keys.empty() ? "" : " ") + key;
+  return keys;
+}
+
+End exited() {
+  End end;
+  end.cause = Cause::exited;
+  end.exit_code = 0;
+  return end;
+}
+
+}  // namespace
+
+TEST_CASE("a relaxation takes down its own rules and no others") {
+  const Relaxation filter = Relaxation::seccomp_network, deny = Relaxation::bpf_deny;
+  CHECK(loosened({}, true) == "");
+  CHECK(loosened({filter}, true) == "network.open_families");
+  CHECK(loosened({filter}, false) == "network.bpf_sockets");
+  CHECK(loosened({deny}, true) == "");
+  CHECK(loosened({deny}, false) == "");
+  CHECK(loosened({deny, filter}, true) == "network.open_families");
+  CHECK(loosened({deny, filter}, false) ==
+        "network.bpf_ipv4_connects network.bpf_ipv4_sends network.bpf_ipv6_connects network.bpf_ipv6_sends "
+        "network.bpf_sockets");
+}
+
+TEST_CASE("without the program that refuses sockets, connects get as far as they do without its refusal") {
+  Policy policy = sample::policy();
+  policy.egress_counters = {EgressCounter::connects};
+  take_down(policy, Relaxation::seccomp_network);
+  CHECK(expected_by(policy, false).at("network.bpf_ipv4_connects") == "a count");
+  CHECK_FALSE(expected_by(policy, false).contains("network.bpf_sockets"));
+  CHECK(expected_by(policy, true).at("network.bpf") == "connect4 connect6 sendmsg4 sendmsg6");
+}
+
+TEST_CASE("a run with any wall taken down starts, and is never scored") {
+  for (const Relaxation relaxation : kRelaxations) {
+    CAPTURE(to_text(relaxation));
+    Policy policy = sample::policy();
+    take_down(policy, relaxation);
+    const auto rules = wall_rules(policy, sample::host(CgroupLayout::v2));
+    auto evidence = sample::evidence(rules);
+    evidence.remove("evidence.taken_down");
+    evidence.set("evidence.taken_down", walls_taken_down(policy), "the policy");
+    CHECK(broken_rules(rules, evidence, true).empty());
+    const Verdict verdict = judge(rules, evidence, exited(), AttestationClaim{"sev_guest"});
+    CHECK_FALSE(verdict.scored);
+    CHECK(verdict.outcome == Outcome::refused);
+    REQUIRE(verdict.failures.size() == 1);
+    CHECK(verdict.failures[0].wall == "evidence");
+    CHECK(verdict.failures[0].expected == "no wall taken down for a test");
+    CHECK(verdict.failures[0].observed == to_text(relaxation));
+    CHECK(policy.relaxations == std::vector<std::string>{std::string("taken down for a test: ") + to_text(relaxation)});
+    take_down(policy, relaxation);
+    CHECK(policy.relaxations.size() == 1);
+  }
+}
+
+TEST_CASE("seccomp-network lets every socket family through, whatever stood in the way") {
+  Policy policy = sample::policy();
+  policy.seccomp.allow = {"read", "connect"};
+  policy.seccomp.allow_if = {{"socket", 0, ~std::uint64_t{0}, {1}}, {"clone", 0, 0x7e020080, {0}}};
+  policy.seccomp.refuse_with = {{"EACCES", {"socket", "sendmmsg"}}, {"ENOSYS", {"clone3"}}};
+  take_down(policy, Relaxation::seccomp_network);
+  const auto program = compile_seccomp(policy.seccomp);
+  if (!program) FAIL(program.message());
+  const auto summary = summarize_filter(*program);
+  REQUIRE(summary);
+  const auto& families = summary->open_families;
+  for (const char* family : {"2", "10", "16", "17", "38", "40"})
+    CHECK(std::find(families.begin(), families.end(), family) != families.end());
+  for (const char* call : {"connect", "sendto", "sendmsg", "sendmmsg"})
+    CHECK(std::count(policy.seccomp.allow.begin(), policy.seccomp.allow.end(), call) == 1);
+  // What is not about sockets stays.
+  REQUIRE(policy.seccomp.allow_if.size() == 1);
+  CHECK(policy.seccomp.allow_if[0].call == "clone");
+  CHECK(policy.seccomp.refuse_with ==
+        std::vector<std::pair<std::string, std::vector<std::string>>>{{"ENOSYS", {"clone3"}}});
+}
