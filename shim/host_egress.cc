@@ -15,7 +15,7 @@ namespace benchsand {
 namespace {
 
 constexpr std::string_view kName = "benchsand";  // as bpftool shows them
-constexpr std::uint32_t kMostPrograms = 64;  // the kernel's limit on one cgroup and hook
+constexpr std::uint32_t kMostPrograms = 64;      // the kernel's limit on one cgroup and hook
 
 using Counts = std::array<std::uint64_t, kEgressCounts.size()>;
 

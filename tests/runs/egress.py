@@ -19,12 +19,12 @@ for i in range(1, 6): print(f"tcp{i}=" + attempt(socket.SOCK_STREAM, f"192.0.2.{
 for i in range(1, 4): print(f"udp{i}=" + attempt(socket.SOCK_DGRAM, f"198.51.100.{i}"))
 """
 
-# Walls taken down; the errno inside; what is counted as sockets, connects, sends, and without a route.
+# Walls taken down; the errno inside; what is counted as refused in the ledger; as sockets, connects, sends, and without a route.
 LAYERS = [
-    ((), "EACCES", (0, 0, 0, 0)),
-    (("bpf-deny",), "EACCES", (0, 0, 0, 0)),
-    (("seccomp-network",), "EPERM", (TCP + UDP, 0, 0, 0)),
-    (("seccomp-network", "bpf-deny"), "ENETUNREACH", (TCP + UDP, TCP, UDP, TCP + UDP)),
+    ((), "EACCES", TCP + UDP, (0, 0, 0, 0)),
+    (("bpf-deny",), "EACCES", TCP + UDP, (0, 0, 0, 0)),
+    (("seccomp-network",), "EPERM", 0, (TCP + UDP, 0, 0, 0)),
+    (("seccomp-network", "bpf-deny"), "ENETUNREACH", 0, (TCP + UDP, TCP, UDP, TCP + UDP)),
 ]
 
 
@@ -51,18 +51,26 @@ def counted(run):
     return spent["bpf_sockets"], spent["bpf_ipv4_connects"], spent["bpf_ipv4_sends"], spent["ipv4_no_route"]
 
 
+def ledger(run):
+    """{(call, argument): (errno, count)} of the calls that use sockets."""
+    return {(entry["call"], entry["argument"]): (entry["errno"], entry["count"])
+            for entry in run.record["evidence"]["refusals"]["by_call"] if entry["call"] in ("socket", "connect", "sendto")}
+
+
 def check_layers(bench, task, profile):
-    for down, errno, counts in LAYERS:
+    for down, errno, refused, counts in LAYERS:
         run = run_under(bench, down, task, profile)
         said = run.said()
         equal(f"attempts without {down}", (sorted(said), set(said.values())),
               ([*(f"tcp{i + 1}" for i in range(TCP)), *(f"udp{i + 1}" for i in range(UDP))], {errno}))
+        equal(f"ledger without {down}", ledger(run), {("socket", "AF_INET"): ("EACCES", refused)} if refused else {})
         equal(f"sockets, connects, sends, without a route; without {down}", counted(run), counts)
 
 
 def check_families(bench):
     """AF_INET, AF_INET6, AF_NETLINK, AF_PACKET, AF_VSOCK, AF_ALG: all are the filter's to refuse, the first two BPF's too."""
-    others, ipv6 = ("16", "17", "38", "40"), os.path.exists("/proc/net/if_inet6")
+    others = {"16": "AF_NETLINK", "17": "AF_PACKET", "38": "AF_ALG", "40": "AF_VSOCK"}
+    ipv6 = os.path.exists("/proc/net/if_inet6")
     task = bench.write_task(bench.candidate("sockets"))
     for down, inet in [((), "EACCES"), (("seccomp-network",), "EPERM"), (("seccomp-network", "bpf-deny"), "ok")]:
         run = run_under(bench, down, task, "strict")
@@ -70,11 +78,12 @@ def check_families(bench):
         inet6 = inet if ipv6 or not down else "EAFNOSUPPORT"
         equal(f"AF_UNIX, AF_INET, AF_INET6 without {down}", [said[family] for family in ("1", "2", "10")], ["ok", inet, inet6])
         equal(f"sockets at BPF without {down}", counted(run), (1 + ipv6 if down else 0, 0, 0, 0))
-        if down and not {"2", "10", *others} <= set(claimed_open):
+        if down and not {"2", "10"} | others.keys() <= set(claimed_open):
             raise Wrong(f"a filter without its network rules is said to let through only {claimed_open}")
         if not down:
             equal("families that the filter lets through", claimed_open, ["none"])
             equal("other families", {said[family] for family in others}, {"EACCES"})
+            equal("ledger", ledger(run), {("socket", family): ("EACCES", 1) for family in ("AF_INET", "AF_INET6", *others.values())})
 
 
 def profile_with(bench, counters):
