@@ -247,7 +247,7 @@ std::string deciding_argument(int call, const CallArguments& arguments) {
   return "";
 }
 
-Ledger::Ledger(const SeccompRules& rules, const RefusalCaps& caps) : caps_(caps) {
+Ledger::Ledger(const SeccompRules& rules, const RefusalCaps& caps) : caps_(caps), learn_(rules.learn) {
   if (const auto standard = errno_number(rules.default_errno)) default_errno_ = *standard;
   if (const auto ledger = ledger_rules(rules))
     for (const auto& rule : *ledger)
@@ -271,7 +271,7 @@ bool Ledger::notified(std::uint64_t now_us) {
     second_began_us_ = now_us;
     in_this_second_ = 0;
   }
-  return ++in_this_second_ > caps_.per_second || total_ > caps_.total;
+  return !learn_ && (++in_this_second_ > caps_.per_second || total_ > caps_.total);
 }
 
 std::uint64_t Ledger::sockets() const {

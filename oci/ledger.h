@@ -57,6 +57,8 @@ class Ledger {
   // The rules must have passed check_seccomp.
   Ledger(const SeccompRules& rules, const RefusalCaps& caps);
 
+  // is_let_run, unless the rules are those of `benchsand learn`, which has no score: then every call, and no flood ends the run.
+  bool lets_run(int call) const { return learn_ || is_let_run(call); }
   // Negative for a call that nobody expects here: refused all the same, with the default errno.
   int errno_for(int call) const;
   // After the answer has reached the candidate: a notification that a signal voided was never answered.
@@ -70,6 +72,7 @@ class Ledger {
 
  private:
   RefusalCaps caps_;
+  bool learn_ = false;
   int default_errno_ = 0;
   std::map<int, int> errnos_;
   // A candidate chooses arguments freely; what would be one entry too many is counted without its argument.

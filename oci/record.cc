@@ -113,7 +113,7 @@ json rules_json(const SeccompRules& rules) {
                             }()}});
   json refused = json::object();
   for (const auto& [name, calls] : rules.refuse_with) refused[name] = calls;
-  return {{"default", rules.default_errno},
+  return {{"default", rules.learn ? "notify" : rules.default_errno},
           {"allow", rules.allow},
           {"allow_if", conditional},
           {"refuse_with", refused},

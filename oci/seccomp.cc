@@ -185,21 +185,26 @@ FlatRule counted_rule(const LedgerRule& ledger) {
   return rule;
 }
 
-Result<std::vector<FlatRule>> flatten(const SeccompRules& rules) {
-  std::vector<FlatRule> flat;
-  const int standard = TRY(errno_number(rules.default_errno));
+// What is allowed, and what is sent to the supervisor.
+Result<void> flatten_answers(const SeccompRules& rules, std::vector<FlatRule>& flat) {
   for (const std::string& call : rules.notify) flat.push_back(plain_rule(call, Action::notify));
   for (const std::string& call : rules.allow) flat.push_back(plain_rule(call, Action::allow));
   for (const ArgumentRule& argument : rules.allow_if)
     for (const std::uint64_t value : argument.values) flat.push_back(equality_rule(argument, value));
+  for (const LedgerRule& ledger : TRY(ledger_rules(rules))) flat.push_back(counted_rule(ledger));
+  return {};
+}
+
+Result<std::vector<FlatRule>> flatten(const SeccompRules& rules) {
+  std::vector<FlatRule> flat;
+  const int standard = TRY(errno_number(rules.default_errno));
+  if (!rules.learn) TRY_VOID(flatten_answers(rules, flat));
   std::set<std::string> counted;
-  for (const LedgerRule& ledger : TRY(ledger_rules(rules))) {
-    flat.push_back(counted_rule(ledger));
-    counted.insert(ledger.call);
-  }
+  for (const FlatRule& rule : flat)
+    if (rule.action == Action::count) counted.insert(rule.call);
   for (const auto& [name, calls] : rules.refuse_with) {
     const int number = TRY(errno_number(name));
-    if (number == standard) continue;  // libseccomp refuses a rule that only repeats the default
+    if (number == standard && !rules.learn) continue;  // libseccomp refuses a rule that only repeats the default
     for (const std::string& call : calls)
       if (!counted.contains(call)) flat.push_back(refusal_rule(rules, call, number));
   }
@@ -298,8 +303,9 @@ std::string library_error(const std::string& what, int code) {
   return what + ": libseccomp error " + std::to_string(-code);
 }
 
-Result<Context> new_context(int standard) {
-  Context context(seccomp_init(SCMP_ACT_ERRNO(static_cast<std::uint32_t>(standard))), seccomp_release);
+Result<Context> new_context(const SeccompRules& rules) {
+  const auto standard = static_cast<std::uint32_t>(TRY(errno_number(rules.default_errno)));
+  Context context(seccomp_init(rules.learn ? SCMP_ACT_NOTIFY : SCMP_ACT_ERRNO(standard)), seccomp_release);
   if (!context) return fault("start a seccomp filter: libseccomp has no memory");
   if (seccomp_arch_native() == SCMP_ARCH_X86_64) return context;
   if (const int code = seccomp_arch_add(context.get(), SCMP_ARCH_X86_64); code != 0)
@@ -363,9 +369,9 @@ nlohmann::json oci_seccomp_json(const SeccompRules& rules, const std::string& li
   // Rules that were never checked must not become a document without a filter: this one lets nothing run.
   if (!standard || !flat) return nlohmann::json{{"defaultAction", "SCMP_ACT_KILL_PROCESS"}};
   if (listener.empty()) refuse_uncounted(*flat, *standard);
-  nlohmann::json json = {{"defaultAction", "SCMP_ACT_ERRNO"},
-                         {"defaultErrnoRet", *standard},
+  nlohmann::json json = {{"defaultAction", rules.learn ? "SCMP_ACT_NOTIFY" : "SCMP_ACT_ERRNO"},
                          {"architectures", nlohmann::json::array({"SCMP_ARCH_X86_64"})}};
+  if (!rules.learn) json["defaultErrnoRet"] = *standard;
   if (!listener.empty()) json["listenerPath"] = listener;
   json["syscalls"] = oci_syscalls(*flat, !listener.empty());
   return json;
@@ -374,8 +380,7 @@ nlohmann::json oci_seccomp_json(const SeccompRules& rules, const std::string& li
 Result<BpfProgram> compile_seccomp(const SeccompRules& rules) {
   TRY_VOID(check_seccomp(rules));
   const std::vector<FlatRule> flat = TRY(flatten(rules));
-  const int standard = TRY(errno_number(rules.default_errno));
-  const Context context = TRY(new_context(standard));
+  const Context context = TRY(new_context(rules));
   for (const FlatRule& rule : flat) TRY_VOID(add_rule(context.get(), rule));
   return export_program(context.get());
 }

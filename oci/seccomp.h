@@ -28,6 +28,9 @@ struct SeccompRules {
   std::vector<ArgumentRule> allow_if;
   std::vector<std::pair<std::string, std::vector<std::string>>> refuse_with;  // errno name -> calls
   std::vector<std::string> notify;  // answered by the supervisor: execve, execveat, exit_group
+  // What is not refused is notified and let run, to see what a trusted program calls (learned_profile.h). No profile can say
+  // so, runc does not take it, and a run of it is never scored.
+  bool learn = false;
   bool operator==(const SeccompRules&) const = default;
 };
 

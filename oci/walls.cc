@@ -169,6 +169,8 @@ void syscalls(const Policy& policy, const HostFacts&, WallBuilder wall) {
       .counted("of")
       .digest("sha256");
   wall.spent().counted("refused_calls");
+  // Never true of a run that learns, so that it has no score whatever else happens.
+  if (policy.seccomp.learn) wall.at_the_end().equals("answers", "by the rules");
 }
 
 void namespaces(const Policy&, const HostFacts&, WallBuilder wall) {

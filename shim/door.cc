@@ -28,8 +28,8 @@ Result<std::optional<Notification>> next_exec(const SeccompNotify& notify, const
   for (;;) {
     const auto notification = TRY(next_notification(notify, deadline_us));
     if (!notification || is_exec(*notification)) return notification;
-    TRY(is_let_run(notification->call) ? notify.let_run(*notification)
-                                       : notify.refuse(*notification, ledger.errno_for(notification->call)));
+    TRY(ledger.lets_run(notification->call) ? notify.let_run(*notification)
+                                            : notify.refuse(*notification, ledger.errno_for(notification->call)));
   }
 }
 

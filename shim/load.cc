@@ -58,23 +58,34 @@ Result<ProfileText> find_profile(const std::string& name) {
                builtin_names());
 }
 
-Result<Policy> load_policy(const TaskRequest& request, const HostFacts& host) {
+Result<Documents> load_documents(const TaskRequest& request) {
   const std::string text = TRY(read_input("task", request.task_path));
-  auto task = TRY(parse_task_spec(text, request.task_path));
+  Documents documents;
+  documents.task = TRY(parse_task_spec(text, request.task_path));
+  TaskSpec& task = documents.task;
   for (const auto& setting : request.settings) TRY_VOID(apply_setting(task, setting));
   // A task is not trusted to bring its own rules: it names a profile of this house, only the operator may give a path.
   if (task.profile && task.profile->find('/') != std::string::npos)
     return usage(request.task_path + ": profile '" + *task.profile +
                  "' is a path; a task can only name a profile (use --profile for a file)");
-  const auto profile_text = TRY(find_profile(request.profile ? *request.profile
-                                             : task.profile  ? *task.profile
-                                                             : "strict"));
-  const auto profile = TRY(parse_profile(profile_text.text, profile_text.name));
+  documents.profile_text = TRY(find_profile(request.profile ? *request.profile
+                                            : task.profile  ? *task.profile
+                                                            : "strict"));
+  documents.profile = TRY(parse_profile(documents.profile_text.text, documents.profile_text.name));
 
   std::error_code failed;
   const auto path = std::filesystem::canonical(request.task_path, failed);
   if (failed) return usage("find the task " + request.task_path + ": " + failed.message());
-  return decide(task, {sha256_hex(text), path.parent_path().string()}, profile, profile_text.sha256, host);
+  documents.source = {sha256_hex(text), path.parent_path().string()};
+  return documents;
+}
+
+Result<Policy> decide_policy(const Documents& documents, const HostFacts& host) {
+  return decide(documents.task, documents.source, documents.profile, documents.profile_text.sha256, host);
+}
+
+Result<Policy> load_policy(const TaskRequest& request, const HostFacts& host) {
+  return decide_policy(TRY(load_documents(request)), host);
 }
 
 HostFacts host_facts(CgroupLayout layout, const DelegateFacts& delegate) {

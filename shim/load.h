@@ -26,6 +26,16 @@ struct ProfileText {
 Result<ProfileText> find_profile(const std::string& name_or_path);
 std::vector<std::string> builtin_profile_names();
 
+// Task and profile as they were read and parsed.
+struct Documents {
+  TaskSpec task;
+  TaskSource source;
+  ProfileText profile_text;
+  Profile profile;
+};
+Result<Documents> load_documents(const TaskRequest& request);
+Result<Policy> decide_policy(const Documents& documents, const HostFacts& host);
+
 Result<Policy> load_policy(const TaskRequest& request, const HostFacts& host);
 
 HostFacts host_facts(CgroupLayout layout, const DelegateFacts& delegate);

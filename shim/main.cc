@@ -15,6 +15,7 @@
 #include "oci/plot.h"
 #include "oci/record.h"
 #include "oci/report.h"
+#include "shim/learn.h"
 #include "shim/rootfs.h"
 #include "shim/run.h"
 #include "shim/teardown.h"
@@ -22,7 +23,7 @@
 namespace benchsand {
 namespace {
 
-enum Exit { kSucceeded = 0, kUsage = 2, kNotScored = 3 };
+enum Exit { kSucceeded = 0, kFailed = 1, kUsage = 2, kNotScored = 3 };
 
 void say(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -36,7 +37,7 @@ int complain(const Error& error) {
 struct Options {
   TaskRequest task;
   std::string engine = "crun";
-  std::string results = "benchsand-results";
+  std::string results = "benchsand-results", learned_results;
   std::string bundle, record, page;
   std::vector<std::string> settings;
   std::string profile;
@@ -85,6 +86,21 @@ Result<int> check(const Options& options) {
   document["notices"] = policy.notices;
   say(document.dump(2, ' ', true) + "\n");
   return kSucceeded;
+}
+
+// The profile that a trusted program needed, on stdout.
+Result<int> learn(const Options& options) {
+  std::fprintf(stderr,
+               "benchsand: learn lets the program make every call that some profile could allow: only for a program "
+               "that you trust, and without a score\n");
+  const auto report = TRY(learn_profile({options.task, options.engine, options.learned_results}));
+  say(report.profile);
+  if (!options.learned_results.empty()) std::fprintf(stderr, "benchsand: results %s\n", report.run.results.c_str());
+  const End& end = report.run.end;
+  if (end.exit_code == 0 && end.cause == Cause::exited) return kSucceeded;
+  std::fprintf(stderr, "benchsand: the program did not succeed (%s); what it would have called is not in the profile\n",
+               to_text(end.cause));
+  return kFailed;
 }
 
 // A bundle that `crun run` or `runc run` takes as it is: no listener, the output a plain directory beside it.
@@ -190,6 +206,7 @@ int main_of(int argc, char** argv) {
       "  benchsand run task.yaml                                  walls and verdict; results in ./benchsand-results\n"
       "  benchsand run task.yaml --set limits.memory=64MiB --json the record alone\n"
       "  benchsand check task.yaml                                the policy, decided; nothing runs\n"
+      "  benchsand learn task.yaml --profile strict > mine.yaml   the system calls that a trusted program needs\n"
       "  benchsand limits --profile python                        what a task may ask for\n"
       "Exit status of run: 0 succeeded, 1 scored but failed or at a limit, 124 at a time limit,\n"
       "2 usage or bad task, 3 not scored.");
@@ -210,6 +227,10 @@ int main_of(int argc, char** argv) {
   run_command->add_flag("--json", options.json, "print the record alone");
   run_command->add_flag("--quiet", options.quiet, "print nothing on stdout");
   add_task_options(*add("check", "parse a task, decide and print its policy; run nothing", check), options);
+  CLI::App* learn_command =
+      add("learn", "run a trusted program without refusals and print the profile it needed", learn);
+  add_task_options(*learn_command, options);
+  learn_command->add_option("--out", options.learned_results, "keep the results of the run in this folder");
   CLI::App* bundle_command = add("bundle", "write an OCI bundle for a task; run nothing", bundle);
   add_task_options(*bundle_command, options);
   bundle_command->add_option("DIR", options.bundle, "where the bundle goes")->required();

@@ -208,6 +208,7 @@ Result<void> Run::wait_for_listener() {
   auto notify = listener_->accept(facts_.id, sys::monotonic_us() + kStartWithinUs);
   if (!notify) return delegate_failed(notify.error().message);
   notify_ = std::move(*notify);
+  if (policy_.seccomp.learn) notify_.learn();
   return {};
 }
 
@@ -242,6 +243,7 @@ Result<void> Run::watch() {
   if (policy_.timeline_us) sampler_.emplace(*policy_.timeline_us, *remains_.cgroup, *output_);
   Supervisor supervisor(policy_, *door_, notify_, ledger_, *remains_.cgroup, signals_, wall_timer_,
                         host_.facts.processors, *out_, *err_, sampler_ ? &*sampler_ : nullptr);
+  if (hooks_.learned != nullptr) supervisor.note_in(*hooks_.learned);
   watched_ = TRY(supervisor.watch());
   if (watched_.interrupted) return fault("finish the run: benchsand was told to stop by a signal");
   // The delegate's own code ended the process: an operator's mistake must not become a candidate's zero.
@@ -271,6 +273,7 @@ Result<void> Run::observe_end() {
   egress_->observe_attached(cgroup, ".end", evidence_);
   egress_->observe_spent(evidence_);
   observe_mounts(texts.mountinfo, "pinned mount namespace: mountinfo", policy_, ".end", evidence_);
+  if (policy_.seccomp.learn) evidence_.set("syscalls.answers", std::string("every call let run"), "benchsand learn");
   const auto config = sys::read_file(remains_.folder->dir().get(), "config.json");
   evidence_.take(
       "evidence.config_sha256.end",

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "oci/learned_profile.h"
 #include "oci/verdict.h"
 #include "shim/load.h"
 
@@ -21,6 +22,7 @@ struct RunReport {
 // variable reaches this.
 struct RunHooks {
   std::function<void(const std::string& moment, Evidence&)> observed;
+  LearnedCalls* learned = nullptr;  // of `benchsand learn`: where the calls are noted
 };
 
 // An error is one that left nothing to record: the host could not even prepare.

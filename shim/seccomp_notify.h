@@ -31,9 +31,12 @@ class SeccompNotify {
   Result<bool> let_run(const Notification& notification) const;
   Result<bool> refuse(const Notification& notification, int errno_value) const;
   Result<bool> still_waits(const Notification& notification) const;
+  // For a run that learns, and so has no score: let_run takes any call.
+  void learn() { learns_ = true; }
 
  private:
   Fd fd_;
+  bool learns_ = false;
 };
 
 class SeccompListener {

@@ -84,9 +84,10 @@ Result<bool> Supervisor::turn() {
 Result<void> Supervisor::answer() {
   const auto notification = TRY(notify_.receive());
   if (!notification) return {};
+  if (learned_ != nullptr) learned_->saw(notification->call, notification->arguments);
   // What a flood costs is charged to nobody, so it ends the run.
   if (ledger_.notified(sys::monotonic_us())) TRY_VOID(kill_for(Cause::refusals));
-  if (!is_let_run(notification->call)) return refuse(*notification);
+  if (!ledger_.lets_run(notification->call)) return refuse(*notification);
   // When init ends, the kernel kills what is left in its pid namespace before anybody can look; so look first.
   if (notification->call == SYS_exit_group && door_.init.has_thread(notification->task) && !watched_.killed_for)
     TRY_VOID(look_at_ending_init());

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "oci/learned_profile.h"
 #include "oci/policy.h"
 #include "oci/verdict.h"
 #include "shim/door.h"
@@ -41,6 +42,9 @@ class Supervisor {
         err_(err),
         sampler_(sampler) {}
 
+  // What is called is noted here. Whether it is let run is for the policy to say.
+  void note_in(LearnedCalls& calls) { learned_ = &calls; }
+
   Result<Watched> watch();
 
  private:
@@ -68,6 +72,7 @@ class Supervisor {
   Sampler* sampler_;  // nullptr: the profile wants no timeline
   Fd cpu_timer_, sample_timer_;
   std::uint64_t started_us_ = 0, cpu_baseline_us_ = 0, give_up_us_ = 0, sample_due_us_ = 0;
+  LearnedCalls* learned_ = nullptr;
   bool notify_open_ = true, out_open_ = true, err_open_ = true;
   Watched watched_;
 };

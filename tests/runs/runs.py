@@ -76,6 +76,54 @@ print(" ".join(results))
     equal("stdout", run.stdout(), "thread child 7 temporary async\n")
 
 
+LEARNED_FROM = """
+import os, socket, subprocess, tempfile, threading
+results = []
+threads = [threading.Thread(target=lambda: results.append("thread")) for _ in range(4)]
+[thread.start() for thread in threads]; [thread.join() for thread in threads]
+results.append(subprocess.run(["sh", "-c", "echo a b | tr ' ' '-'; (exit 3)"], capture_output=True, text=True).stdout.strip())
+child = os.fork()
+if child == 0: os._exit(7)
+results.append(str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
+left, right = socket.socketpair(); left.send(b"pair"); results.append(right.recv(9).decode())
+for family in (socket.AF_INET, socket.AF_UNIX):
+    try: socket.socket(family).close(); results.append("made")
+    except OSError as error: results.append(type(error).__name__)
+with tempfile.TemporaryFile() as file: file.write(b"x")
+print(" ".join(results))
+"""
+
+
+@scenario
+def what_was_learned_is_enough(bench):
+    """A program learned from runs under the learned profile, and not under one that lacks a call."""
+    (bench.work / "task" / "solve.py").write_text(LEARNED_FROM)
+    task = bench.write_task(["python3", "/task/solve.py"], rootfs=str(bench.cache / "python-rootfs"),
+                            limits={"cpu_time": bench.seconds(10), "wall_time": bench.seconds(20)})
+    strict, out = bench.profiles / "strict.yaml", bench.work / "learned"
+    learn = [bench.program, "learn", str(task), "--profile", str(strict), "--out", str(out)]
+    process = subprocess.run(learn, capture_output=True, text=True, timeout=60 + 30 * bench.slow)
+    equal("learn", (process.returncode, "only for a program that you trust" in process.stderr), (0, True))
+    (folder,) = out.iterdir()
+    said = (folder / "stdout").read_text()
+    equal("said while learning", said, "thread thread thread thread a-b 7 pair PermissionError made\n")
+    record = json.loads((folder / "record.json").read_text())
+    equal("learning has no score", (record["verdict"]["scored"], [failure["wall"] for failure in record["verdict"]["failures"]],
+                                    "learn: every call let run" in record["policy"]["relaxations"]), (False, ["syscalls"], True))
+    (bench.profiles / "learned.yaml").write_text(process.stdout)
+    run = bench.run_task(task, "learned").expect(0, "succeeded", "exited")
+    equal("said under what was learned", run.stdout(), said)
+    shorter = re.sub(r"    - newfstatat .*\n", "", process.stdout)
+    equal("a line is gone", shorter == process.stdout, False)
+    (bench.profiles / "learned.yaml").write_text(shorter)
+    equal("verdict under one call less", bench.run_task(task, "learned").record["verdict"]["outcome"] == "succeeded", False)
+    refused = subprocess.run([*learn, "--engine", "runc"], capture_output=True, text=True)
+    equal("learn with runc", (refused.returncode, refused.stdout, "learn with --engine crun" in refused.stderr), (2, "", True))
+    failing = bench.write_task(["sh", "-c", "exit 3"])
+    process = subprocess.run([bench.program, "learn", str(failing), "--profile", str(strict)], capture_output=True, text=True)
+    equal("learn from a failure", (process.returncode, "did not succeed (exited)" in process.stderr), (1, True))
+
+
 @scenario
 def exit_status_is_kept(bench):
     bench.verb("exit", 7).expect(1, "failed", "exited", exit_code=7, signal=None)

@@ -1,9 +1,13 @@
 #!/bin/sh
-# usage: rootfs.sh tiny|python [DIR]
+# usage: rootfs.sh tiny|python|native|node|jvm|build [DIR]
 #
 # Makes a root file system from the distribution's packages, once, and prints its directory:
 #   tiny    a static busybox and its links
 #   python  the essential packages and Python with its standard library
+#   native  the essential packages and programs in C++, Rust and Go
+#   node    the essential packages and Node.js
+#   jvm     the essential packages and a JDK without graphics
+#   build   the essential packages, compilers for C and C++, make, CMake, Ninja, git
 # DIR defaults to ${BENCHSAND_CACHE:-/var/cache/benchsand}/KIND-rootfs. An existing one is used as it is: a half-built
 # one never bears that name. Remove the directory to have it built again.
 set -eu
@@ -30,25 +34,39 @@ distribution_sources() {
   done
 }
 
-build_python() {
+# usage: from_packages DIR PACKAGES [OPTION...]    The essential packages and these, without documentation.
+from_packages() {
   # shellcheck disable=SC1091 # VERSION_CODENAME
   suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+  new_root=$1 packages=$2
+  shift 2
   # shellcheck disable=SC2046 # a list of files
-  mmdebstrap --quiet --mode=root --variant=essential --include=python3-minimal,libpython3-stdlib \
+  mmdebstrap --quiet --mode=root --variant=essential --include="$packages" \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
-    --dpkgopt='path-exclude=/usr/share/locale/*' \
-    "$suite" "$1" $(distribution_sources)
+    --dpkgopt='path-exclude=/usr/share/locale/*' "$@" \
+    "$suite" "$new_root" $(distribution_sources)
   # The host's own name and resolver, copied in by mmdebstrap, are nothing a candidate has to know.
-  rm -rf "${1:?}/dev" "$1/etc/hostname" "$1/etc/resolv.conf"
-  mkdir "$1/dev"
+  rm -rf "${new_root:?}/dev" "$new_root/etc/hostname" "$new_root/etc/resolv.conf"
+  mkdir "$new_root/dev"
 }
+
+build_python() { from_packages "$1" python3-minimal,libpython3-stdlib; }
+build_native() { from_packages "$1" ninja-build,ripgrep,fd-find,hyperfine,fzf; }
+build_node() { from_packages "$1" nodejs --dpkgopt='path-exclude=/usr/share/nodejs/*'; }
+# The modules for making run-time images are half of a JDK. Its package links manual pages and fails without their folder.
+build_jvm() {
+  # shellcheck disable=SC2016 # expanded by the hook's shell
+  from_packages "$1" default-jdk-headless --dpkgopt='path-exclude=/usr/lib/jvm/*/jmods/*' \
+    --essential-hook='mkdir -p "$1/usr/share/man/man1"'
+}
+build_build() { from_packages "$1" gcc,g++,make,cmake,ninja-build,git; }
 
 kind=${1:-}
 cache=${BENCHSAND_CACHE:-/var/cache/benchsand}
 case $kind in
-  tiny | python) ;;
+  tiny | python | native | node | jvm | build) ;;
   *)
-    say "usage: rootfs.sh tiny|python [DIR]"
+    say "usage: rootfs.sh tiny|python|native|node|jvm|build [DIR]"
     exit 2 ;;
 esac
 dir=${2:-$cache/$kind-rootfs}
