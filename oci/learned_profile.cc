@@ -48,6 +48,8 @@ const Deciding kDeciding[] = {
 };
 // CLONE_NEWTIME NEWNS NEWCGROUP NEWUTS NEWIPC NEWUSER NEWPID NEWNET
 constexpr std::uint64_t kNamespaceFlags = 0x7e020080;
+// Of a mode: set for a device, a socket, a link and a directory, not for a FIFO.
+constexpr std::uint64_t kNoFifo = 0xe000;
 
 const Deciding* deciding(std::string_view call) {
   for (const Deciding& entry : kDeciding)
@@ -220,7 +222,7 @@ class Writer {
   std::string allowed() {
     std::set<std::string> left;
     for (const auto& [call, use] : uses_)
-      if (!deciding(call) && call != "clone") left.insert(call);
+      if (!deciding(call) && call != "clone" && call != "mknodat") left.insert(call);
     plain_ = left;
     std::string text;
     for (const Group& group : kGroups) {
@@ -239,6 +241,9 @@ class Writer {
     text += "    # " + comment("clone") +
             "; CLONE_NEWTIME NEWNS NEWCGROUP NEWUTS NEWIPC NEWUSER NEWPID NEWNET stay refused\n";
     text += "    - {call: clone, arg: 0, mask: " + hex(kNamespaceFlags) + ", is: [0]}\n";
+    if (uses_.contains("mknodat"))
+      text += "    # " + comment("mknodat") +
+              "; FIFOs and plain files only\n    - {call: mknodat, arg: 2, mask: " + hex(kNoFifo) + ", is: [0]}\n";
     for (const Deciding& rule : kDeciding) text += condition(rule);
     return text;
   }
@@ -275,7 +280,7 @@ class Writer {
   bool keeps_errno(const std::string& call) const {
     if (plain_.contains(call)) return false;
     const Deciding* rule = deciding(call);
-    if (call == "clone" || (rule && rule->mask != kAllBits)) return !uses_.contains(call);
+    if (call == "clone" || call == "mknodat" || (rule && rule->mask != kAllBits)) return !uses_.contains(call);
     return true;
   }
 
@@ -324,11 +329,11 @@ SeccompRules learning_rules(const SeccompRules& base) {
       {"EACCES", {"socket", "socketpair"}},
       // Programs fall back from these: to clone, to read and write, to other ways of reading a file.
       {"ENOSYS", {"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register"}},
+      // Not here: setting ids. Without capabilities they can be set only to those that one has, and GNU make does it.
       {"EPERM", words("mount umount2 pivot_root chroot move_mount open_tree fsopen fsconfig fsmount fspick "
                       "mount_setattr unshare setns ptrace process_vm_readv process_vm_writev pidfd_getfd kcmp bpf "
                       "perf_event_open userfaultfd keyctl add_key request_key seccomp personality open_by_handle_at "
-                      "name_to_handle_at modify_ldt mknod mknodat setuid setgid setreuid setregid setresuid setresgid "
-                      "setfsuid setfsgid setgroups capset")}};
+                      "name_to_handle_at modify_ldt mknod")}};
   return rules;
 }
 

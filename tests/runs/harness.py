@@ -11,6 +11,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
@@ -196,6 +197,24 @@ class Bench:
 
     def python(self, code, **keys):
         return self.run_task(self.python_task(code, **keys), "python")
+
+
+def run_scenarios(bench, scenarios, names):
+    """The exit status. After each one nothing of it may be left."""
+    failed = 0
+    for name in names or scenarios:
+        begin = time.monotonic()
+        try:
+            scenarios[name](bench)
+            equal("left behind", bench.left_behind(), set())
+            result = "ok  "
+        except (Wrong, KeyError, TypeError, ValueError, OSError, subprocess.SubprocessError) as error:
+            result = f"FAIL {type(error).__name__}: {error}\n    "
+            failed += 1
+        print(f"{result} {name} ({time.monotonic() - begin:.1f} s)", flush=True)
+    bench.close()
+    print(f"{bench.engine}: {len(names or scenarios)} scenarios, {failed} failed")
+    return 1 if failed else 0
 
 
 def names_in(folder):

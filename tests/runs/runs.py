@@ -20,7 +20,7 @@ import time
 sys.dont_write_bytecode = True
 
 import egress
-from harness import MIB, SOURCE, Bench, Wrong, between, dead_runs, equal
+from harness import MIB, SOURCE, Bench, Wrong, between, dead_runs, equal, run_scenarios
 
 SCENARIOS = {}
 
@@ -545,20 +545,7 @@ def main():
     bench = Bench(given.program, given.candidate, given.engine, given.slow, given.compiled,
                   os.environ.get("BENCHSAND_CACHE", "/var/cache/benchsand"))
     bench.many = given.many
-    failed = 0
-    for name in given.names or SCENARIOS:
-        begin = time.monotonic()
-        try:
-            SCENARIOS[name](bench)
-            equal("left behind", bench.left_behind(), set())
-            result = "ok  "
-        except (Wrong, KeyError, TypeError, ValueError, OSError, subprocess.SubprocessError) as error:
-            result = f"FAIL {type(error).__name__}: {error}\n    "
-            failed += 1
-        print(f"{result} {name} ({time.monotonic() - begin:.1f} s)", flush=True)
-    bench.close()
-    print(f"{given.engine}: {len(given.names or SCENARIOS)} scenarios, {failed} failed")
-    return 1 if failed else 0
+    return run_scenarios(bench, SCENARIOS, given.names)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ from_packages() {
 
 build_python() { from_packages "$1" python3-minimal,libpython3-stdlib; }
 build_native() { from_packages "$1" ninja-build,ripgrep,fd-find,hyperfine,fzf; }
-build_node() { from_packages "$1" nodejs --dpkgopt='path-exclude=/usr/share/nodejs/*'; }
+build_node() { from_packages "$1" nodejs; }
 # The modules for making run-time images are half of a JDK. Its package links manual pages and fails without their folder.
 build_jvm() {
   # shellcheck disable=SC2016 # expanded by the hook's shell

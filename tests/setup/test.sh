@@ -13,8 +13,9 @@ for tests in unit_tests host_tests; do
   "$setup/build.sh" build-sanitized $tests -DCMAKE_BUILD_TYPE=Debug -DBENCHSAND_SANITIZE=ON
 done
 "$setup/build.sh" build all -DBENCHSAND_SANITIZED_BUILD="$PWD/build-sanitized"
-"$setup/rootfs.sh" tiny >/dev/null
-"$setup/rootfs.sh" python >/dev/null
+for kind in tiny python native node jvm build; do
+  "$setup/rootfs.sh" $kind >/dev/null
+done
 
 status=0
 ctest --test-dir build --output-on-failure --output-junit junit.xml "$@" || status=$?
