@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -116,6 +117,14 @@ def another_user(config):
 @lie("privileges")
 def a_further_group(config):
     config["process"]["user"]["additionalGids"] = [1]
+
+
+@lie("network", "privileges")
+def a_socket_comes_along(config):
+    """Made on the host, so in its network namespace and outside the run's cgroup. Tells the delegate by what it returns."""
+    os.dup2(socket.socket(socket.AF_INET, socket.SOCK_DGRAM).detach(), 3)
+    os.set_inheritable(3, True)  # it may have been number 3 before
+    return ["--preserve-fds", "1"]
 
 
 @lie("privileges")
@@ -226,7 +235,9 @@ def tell_the_lie(words):
         bundle = Path(words[at])
         config = json.loads((bundle / "config.json").read_text())
         if name != "the_truth":
-            LIES[name][0](config)
+            more = LIES[name][0](config) or []
+            words[words.index("run") + 1:words.index("run") + 1] = more
+            at += len(more)
         words[at] = str(bundle / "lie")
         os.mkdir(words[at])
         (bundle / "lie" / "config.json").write_text(json.dumps(config))
