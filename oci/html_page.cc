@@ -40,7 +40,7 @@ std::string cell(const std::string& content) {
   return tag("td", content);
 }
 std::string value_cell(const json& value) {
-  return "<td class=\"value\">" + shown(value) + "</td>";
+  return std::string("<td class=\"value") + (value.is_number() ? " fixed" : "") + "\">" + shown(value) + "</td>";
 }
 std::string number_cell(const json& value) {
   return "<td class=\"number\">" + shown(value) + "</td>";
@@ -86,9 +86,13 @@ std::string verdict_box(const json& record) {
 }
 
 bool is_failure(const json& verdict, const std::string& wall, const json& entry) {
+  const json& seen = entry.at("observed");
+  const std::string observed = seen.is_null()     ? "missing: " + entry.at("missing").get<std::string>()
+                               : seen.is_string() ? seen.get<std::string>()
+                                                  : seen.dump();
   for (const auto& failure : verdict.at("failures"))
     if (failure.at("wall") == wall && failure.at("source") == entry.at("source") &&
-        failure.at("expected") == entry.at("expected"))
+        failure.at("expected") == entry.at("expected") && failure.at("observed") == observed)
       return true;
   return false;
 }
@@ -108,7 +112,8 @@ std::string evidence_rows(const json& record, const std::string& wall) {
       const bool broken = is_failure(record.at("verdict"), wall, entry);
       const json& seen = entry.at("observed");
       rows += std::string(broken ? "<tr class=\"broken\">" : "<tr>") + cell(html_text(observation)) +
-              cell(moment(name, observation)) + value_cell(entry.at("expected")) +
+              "<td class=\"when\">" + std::string(moment(name, observation)) + "</td>" +
+              value_cell(entry.at("expected")) +
               (seen.is_null() ? cell("missing: " + shown(entry.at("missing"))) : value_cell(seen)) +
               value_cell(entry.at("source")) + "</tr>\n";
     }

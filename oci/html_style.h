@@ -47,6 +47,7 @@ th { text-align: left; font-weight: 600; color: var(--soft); font-size: .85em; }
 th, td { padding: .35rem .9rem; border-top: 1px solid var(--line); vertical-align: baseline; }
 .card > table tr:first-child th, .card > .wide > table tr:first-child th { border-top: 0; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+td.fixed, td.when { white-space: nowrap; }
 tr.broken td { background: var(--bad-back); }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(24rem, 1fr)); gap: 1rem; }
 figure { margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: .8rem .9rem .4rem; }

@@ -139,25 +139,29 @@ Result<void> remove_with_patience(int dir, const std::string& name) {
 
 }  // namespace
 
-Result<CgroupHost> CgroupHost::find() {
+Result<CgroupHost> CgroupHost::look() {
   const auto mounts =
       TRY(parse_mountinfo(TRY(sys::read_file(sys::kHere, "/proc/self/mountinfo")), "/proc/self/mountinfo"));
   CgroupHost host;
   std::set<std::string> devices;
-  bool have_unified = false;
   for (const auto& mount : mounts) {
     if (mount.type != "cgroup" && mount.type != "cgroup2") continue;
     if (mount.root != "/" || !devices.insert(mount.device).second) continue;  // a part, or the same one again
     host.hierarchies_.push_back(TRY(open_hierarchy(mount)));
     if (!host.hierarchies_.back().unified) continue;
     host.unified_ = host.hierarchies_.size() - 1;
-    have_unified = true;
+    host.have_unified_ = true;
   }
-  if (!have_unified)
+  host.layout_ = host.hierarchies_.size() == 1 ? CgroupLayout::v2 : CgroupLayout::hybrid;
+  return host;
+}
+
+Result<CgroupHost> CgroupHost::find() {
+  auto host = TRY(look());
+  if (!host.have_unified_)
     return fault(
         "find a cgroup2 hierarchy in /proc/self/mountinfo: none is mounted; benchsand needs cgroup.kill and "
         "cgroup.events: mount it (mount -t cgroup2 none /sys/fs/cgroup/unified) or boot with cgroup v2");
-  host.layout_ = host.hierarchies_.size() == 1 ? CgroupLayout::v2 : CgroupLayout::hybrid;
   if (const std::string missing = missing_controllers(host); !missing.empty())
     return fault("find cgroup controllers: this host has no " + missing +
                  "; enable them (kernel command line cgroup_enable=memory, or a full cgroup mount in this container)");
@@ -234,6 +238,16 @@ Result<RunCgroup> RunCgroup::create(const CgroupHost& host, const std::string& i
 
 Result<void> RunCgroup::kill() const {
   return sys::write_file(unified().outer.get(), "cgroup.kill", "1");
+}
+
+Result<void> RunCgroup::try_limit(const std::string& controller, const std::string& file,
+                                  const std::string& value) const {
+  const Place* at = place(controller);
+  if (!at) return fault("find the " + controller + " controller: not in any hierarchy of this run");
+  TRY_VOID(sys::write_file(at->outer.get(), file, value));
+  const std::string text = TRY(sys::read_file(at->outer.get(), file));
+  if (text == value + "\n") return {};
+  return fault("set " + name(*at, file) + " to " + value + ": it reads " + text.substr(0, text.find('\n')));
 }
 
 Result<void> RunCgroup::wait_empty(std::uint64_t deadline_us) const {

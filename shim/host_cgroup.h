@@ -34,8 +34,10 @@ class CgroupHost {
  public:
   // From /proc/self/mountinfo. What is missing for a run is named all at once.
   static Result<CgroupHost> find();
+  static Result<CgroupHost> look();  // what there is, be it enough or not
 
   CgroupLayout layout() const { return layout_; }
+  bool has_unified() const { return have_unified_; }
   const std::vector<Hierarchy>& hierarchies() const { return hierarchies_; }
   const Hierarchy& unified() const { return hierarchies_[unified_]; }
   const Hierarchy* with(const std::string& controller) const;
@@ -48,6 +50,7 @@ class CgroupHost {
   CgroupLayout layout_ = CgroupLayout::v2;
   std::vector<Hierarchy> hierarchies_;
   std::size_t unified_ = 0;
+  bool have_unified_ = false;
 };
 
 // Kills everything in the outer cgroup ID (cgroup.kill), waits until it is empty, removes it everywhere. Absent is fine.
@@ -83,6 +86,8 @@ class RunCgroup {
   Result<std::uint64_t> processes() const;  // in the leaf now
   Result<Meter> meter(const std::string& controller, const std::string& v1_file, const std::string& v2_file) const;
   Result<void> kill() const;  // everything below the outer cgroup
+  // Writes a limit to the outer cgroup and reads it back: does it hold here.
+  Result<void> try_limit(const std::string& controller, const std::string& file, const std::string& value) const;
   Result<void> wait_empty(std::uint64_t deadline_us) const;
   const std::string& id() const { return id_; }
   // On the cgroup2 tree, where BPF programs are attached; the leaf is open from the door on.

@@ -96,6 +96,17 @@ HostFacts host_facts(CgroupLayout layout, const DelegateFacts& delegate) {
           processors > 0 ? static_cast<std::uint64_t>(processors) : 1};
 }
 
+// crun's own rule; its message comes too late and names no cure.
+Result<void> delegate_fits(const CgroupHost& cgroup, const std::string& engine) {
+  if (cgroup.layout() != CgroupLayout::hybrid || !cgroup.has_unified() || engine != "crun" ||
+      cgroup.unified_controllers().empty())
+    return {};
+  const std::string controller = *cgroup.unified_controllers().begin(), place = "/sys/fs/cgroup/" + controller;
+  return fault("use crun on this hybrid cgroup host: the cgroup2 tree still holds " + controller +
+               ", which crun refuses; mount it on v1: mkdir -p " + place + " && mount -t cgroup -o " + controller +
+               " cgroup " + place);
+}
+
 Result<Host> require_host(const std::string& engine) {
   if (::geteuid() != 0)
     return fault("start a run: benchsand must be root to make cgroups and to look at them; use sudo");
@@ -103,13 +114,10 @@ Result<Host> require_host(const std::string& engine) {
   const auto note = [&](const std::string& message) { missing += (missing.empty() ? "" : "\n") + message; };
   if (const auto notify = require_seccomp_notify(); !notify) note(notify.error().message);
   auto cgroup = CgroupHost::find();
-  if (!cgroup) note(cgroup.error().message);
-  // crun's own rule; its message comes too late and names no cure.
-  else if (cgroup->layout() == CgroupLayout::hybrid && engine == "crun" && !cgroup->unified_controllers().empty())
-    note("use crun on this hybrid cgroup host: the cgroup2 tree still holds " + *cgroup->unified_controllers().begin() +
-         ", which crun refuses; mount it on v1: mkdir -p /sys/fs/cgroup/" + *cgroup->unified_controllers().begin() +
-         " && mount -t cgroup -o " + *cgroup->unified_controllers().begin() + " cgroup /sys/fs/cgroup/" +
-         *cgroup->unified_controllers().begin());
+  if (!cgroup)
+    note(cgroup.error().message);
+  else if (const auto fits = delegate_fits(*cgroup, engine); !fits)
+    note(fits.error().message);
   if (const auto made = make_base_folders(); !made) note(made.error().message);
   if (!missing.empty()) return fault(missing);
   auto delegate = TRY(find_delegate(engine, kDelegateCache));

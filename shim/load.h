@@ -46,6 +46,8 @@ struct Host {
   DelegateBinary delegate;
   HostFacts facts;
 };
+// What a delegate asks of the cgroup mounts beyond what every run needs.
+Result<void> delegate_fits(const CgroupHost& cgroup, const std::string& engine);
 Result<Host> require_host(const std::string& engine);
 
 }  // namespace benchsand

@@ -15,6 +15,7 @@
 #include "oci/plot.h"
 #include "oci/record.h"
 #include "oci/report.h"
+#include "shim/doctor.h"
 #include "shim/learn.h"
 #include "shim/rootfs.h"
 #include "shim/run.h"
@@ -173,6 +174,15 @@ Result<int> verdict(const Options& options) {
   }
 }
 
+Result<int> doctor(const Options& options) {
+  const auto document = doctor_json(TRY(examine_host()));
+  if (options.json)
+    say(document.dump(2, ' ', true) + "\n");
+  else
+    say(doctor_table(document, ::isatty(STDOUT_FILENO) == 1));
+  return document.at("able") == true ? kSucceeded : kNotScored;
+}
+
 Result<int> gc(const Options&) {
   if (::geteuid() != 0) return fault("clear dead runs: benchsand gc must be root; use sudo");
   const auto lines = TRY(collect_garbage());
@@ -191,8 +201,9 @@ void add_task_options(CLI::App& command, Options& options) {
 
 int complain_of_command(const std::vector<std::string>& words) {
   const std::string what = words.empty() ? "no command was given" : "unknown command '" + words.front() + "'";
-  return complain(Error{Error::Kind::usage,
-                        what + "; the commands are run, check, bundle, verdict, limits and gc (see benchsand --help)"});
+  return complain(
+      Error{Error::Kind::usage,
+            what + "; the commands are run, check, bundle, verdict, limits, doctor and gc (see benchsand --help)"});
 }
 
 int main_of(int argc, char** argv) {
@@ -214,6 +225,7 @@ int main_of(int argc, char** argv) {
   int status = kSucceeded;
   const auto add = [&](const char* name, const char* help, Result<int> (*action)(const Options&)) {
     CLI::App* command = app.add_subcommand(name, help);
+    command->allow_extras(false);  // only so that an unknown command can be named
     command->callback([&options, &status, action] {
       const auto ready = finish_request(options);
       const auto done = ready ? action(options) : Result<int>(std::unexpected(ready.error()));
@@ -243,6 +255,8 @@ int main_of(int argc, char** argv) {
   verdict_command->add_flag("--ascii", options.ascii,
                             "draw it without braille; so it is where the locale is not UTF-8");
   verdict_command->add_option("--html", options.page, "write it as one page with walls, evidence and timeline");
+  add("doctor", "try what this host can enforce and observe; what is missing, and its cure", doctor)
+      ->add_flag("--json", options.json, "as a document (docs/doctor.md)");
   add("gc", "clear what killed runs left behind", gc);
   try {
     app.parse(argc, argv);

@@ -102,6 +102,13 @@ class Pages:
             self.check(f"the table's line of {wall} stands in the page", words in text, words)
         figures = [e for e in tree.iter() if e.tag.endswith("}figure")]
         self.check("a figure each for memory, CPU, tasks, output and refusals", len(figures) == 5, len(figures))
+        broken = copy.deepcopy(RECORD)
+        swap = broken["evidence"]["established"]["memory"]["swap"]
+        swap["observed"] = "max"  # and at the end as it should be: one line of evidence is at fault, not two
+        broken["verdict"] = {"scored": False, "outcome": "refused", "tier": None, "failures": [
+            {"wall": "memory", "expected": swap["expected"], "observed": "max", "source": swap["source"]}]}
+        rows = [e for e in self.tree(self.page(broken)).iter() if e.attrib.get("class") == "broken" and e.tag.endswith("}tr")]
+        self.check("the line of evidence at fault is marked", len(rows) == 1 and "max" in "".join(rows[0].itertext()), len(rows))
         for figure in figures:
             points = [e.attrib["d"] for e in figure.iter() if e.attrib.get("class") == "curve"]
             self.check("a point for each sample", points[0].count("L") == len(RECORD["timeline"]["samples"]) - 1, points)

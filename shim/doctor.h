@@ -1,0 +1,21 @@
+// `benchsand doctor`: what this host can and cannot do, found out by trying. A task of its own runs under `strict` with every
+// delegate, and the parts that walls are made of are tried by themselves, so that all that is missing is named at once.
+#pragma once
+
+#include <optional>
+
+#include "oci/doctor.h"
+#include "oci/policy.h"
+
+namespace benchsand {
+
+inline constexpr const char* kFilterDump = "filter dump";
+inline constexpr const char* kCapabilities = "capabilities";
+
+Result<DoctorFindings> examine_host();
+
+// Each tries for real and takes away what it made. `policy` tells what is needed.
+std::vector<DoctorPart> try_parts(const Policy& policy);
+std::vector<DoctorEngine> ask_engines();
+
+}  // namespace benchsand
