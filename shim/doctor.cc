@@ -91,6 +91,17 @@ bool filter_dump_fails(const std::vector<DoctorPart>& parts) {
                      [](const DoctorPart& part) { return part.name == kFilterDump && part.problem; });
 }
 
+// All that a run misses stands in one message, a line each.
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
 // What this delegate needs beside what every run needs.
 void find_own_problems(DoctorRun& run) {
   const std::string engine = run.delegate.name;
@@ -117,7 +128,7 @@ DoctorRun run_with(const std::string& engine, Strict strict, const Result<std::s
   const auto record =
       place ? record_of(engine, strict, *place) : Result<nlohmann::json>(std::unexpected(place.error()));
   if (!record) {
-    run.problems.push_back(finding_of(record.error().message, kUsualRunCure));
+    for (const auto& line : lines_of(record.error().message)) run.problems.push_back(finding_of(line, kUsualRunCure));
     run.follows = something_fails(parts);
     return run;
   }

@@ -201,9 +201,9 @@ void add_task_options(CLI::App& command, Options& options) {
 
 int complain_of_command(const std::vector<std::string>& words) {
   const std::string what = words.empty() ? "no command was given" : "unknown command '" + words.front() + "'";
-  return complain(
-      Error{Error::Kind::usage,
-            what + "; the commands are run, check, bundle, verdict, limits, doctor and gc (see benchsand --help)"});
+  return complain(Error{
+      Error::Kind::usage,
+      what + "; the commands are run, check, bundle, learn, verdict, limits, doctor and gc (see benchsand --help)"});
 }
 
 int main_of(int argc, char** argv) {
