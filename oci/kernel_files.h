@@ -34,6 +34,9 @@ using KeyedCounters = std::map<std::string, std::uint64_t>;
 Result<KeyedCounters> parse_keyed(const std::string& text, const std::string& source,
                                   const std::vector<std::string>& required);
 
+// cgroup.procs, cgroup.threads, tasks: a number a line. An empty file is legal.
+Result<std::vector<std::uint64_t>> parse_numbers(const std::string& text, const std::string& source);
+
 struct CgroupMembership {
   std::uint32_t hierarchy = 0;
   std::vector<std::string> controllers;
@@ -55,10 +58,13 @@ struct ProcessStatus {  // /proc/PID/status, the fields the walls speak of; all 
 };
 Result<ProcessStatus> parse_process_status(const std::string& text, const std::string& source);
 
-struct ProcessStat {              // /proc/PID/stat; the command name may hold spaces, parentheses and newlines
-  char state = 0;                 // 'Z' = zombie
-  std::uint64_t start_time = 0;   // field 22, clock ticks since boot
-  std::uint64_t wait_status = 0;  // field 52, as waitpid gives it; final once the state is Z
+struct ProcessStat {               // /proc/PID/stat; the command name may hold spaces, parentheses and newlines
+  char state = 0;                  // 'Z' = zombie
+  std::uint64_t flags = 0;         // field 9, PF_* of the kernel
+  std::uint64_t minor_faults = 0;  // field 10
+  std::uint64_t cpu_ticks = 0;     // fields 14 and 15, user and system
+  std::uint64_t start_time = 0;    // field 22, clock ticks since boot
+  std::uint64_t wait_status = 0;   // field 52, as waitpid gives it; final once the state is Z
 };
 Result<ProcessStat> parse_process_stat(const std::string& text, const std::string& source);
 

@@ -50,6 +50,13 @@ Result<KeyedCounters> parse_keyed(const std::string& text, const std::string& so
   return counters;
 }
 
+Result<std::vector<std::uint64_t>> parse_numbers(const std::string& text, const std::string& source) {
+  std::vector<std::uint64_t> numbers;
+  if (text.empty()) return numbers;
+  for (const std::string_view line : TRY(lines(text, source))) numbers.push_back(TRY(number(line, source, line)));
+  return numbers;
+}
+
 Result<std::vector<CgroupMembership>> parse_cgroup_membership(const std::string& text, const std::string& source) {
   std::vector<CgroupMembership> memberships;
   for (const std::string_view line : TRY(lines(text, source))) {

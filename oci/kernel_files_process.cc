@@ -74,6 +74,10 @@ class StatusFields {
 
 // Field 3 is the first after the command name.
 constexpr std::size_t kFirstField = 3;
+constexpr std::size_t kFlags = 9;
+constexpr std::size_t kMinorFaults = 10;
+constexpr std::size_t kUserTicks = 14;
+constexpr std::size_t kSystemTicks = 15;
 constexpr std::size_t kStartTime = 22;
 constexpr std::size_t kExitCode = 52;
 
@@ -123,6 +127,10 @@ Result<ProcessStat> parse_process_stat(const std::string& text, const std::strin
     TRY(number(field.substr(field.starts_with('-') ? 1 : 0), source, line));
   ProcessStat stat;
   stat.state = fields[0][0];
+  stat.flags = TRY(number(fields[kFlags - kFirstField], source, line));
+  stat.minor_faults = TRY(number(fields[kMinorFaults - kFirstField], source, line));
+  stat.cpu_ticks = TRY(number(fields[kUserTicks - kFirstField], source, line)) +
+                   TRY(number(fields[kSystemTicks - kFirstField], source, line));
   stat.start_time = TRY(number(fields[kStartTime - kFirstField], source, line));
   stat.wait_status = TRY(number(fields[kExitCode - kFirstField], source, line));
   return stat;

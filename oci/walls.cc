@@ -114,6 +114,8 @@ void processes(const Policy& policy, const HostFacts&, WallBuilder wall) {
   wall.at_the_end().equals("limit.end", policy.limits.processes);
   // runc's own threads were in the cgroup before its limit was set.
   wall.spent().at_most_or("peak", policy.limits.processes, "processes.peak_at_door").counted("refused");
+  wall.at_the_end().equals("outside", "none");
+  wall.spent().counted("tasks_seen");
 }
 
 void cpu_time(const Policy& policy, const HostFacts&, WallBuilder wall) {
@@ -153,6 +155,7 @@ void privileges(const Policy& policy, const HostFacts&, WallBuilder wall) {
       .equals("open_files", files + "/" + files)
       .equals("core", "1/1")
       .equals("oom_score_adj", std::uint64_t{1000});
+  wall.at_the_end().equals("tasks", "none");
 }
 
 void syscalls(const Policy& policy, const HostFacts&, WallBuilder wall) {
@@ -169,6 +172,7 @@ void syscalls(const Policy& policy, const HostFacts&, WallBuilder wall) {
       .counted("of")
       .digest("sha256");
   wall.spent().counted("refused_calls");
+  wall.at_the_end().equals("tasks", "none");
   // Never true of a run that learns, so that it has no score whatever else happens.
   if (policy.seccomp.learn) wall.at_the_end().equals("answers", "by the rules");
 }
@@ -176,6 +180,7 @@ void syscalls(const Policy& policy, const HostFacts&, WallBuilder wall) {
 void namespaces(const Policy&, const HostFacts&, WallBuilder wall) {
   for (const char* type : {"mnt", "pid", "ipc", "uts", "cgroup"})
     wall.at_the_door().counted(std::string("host_") + type).differs_from(type, std::string("namespaces.host_") + type);
+  wall.at_the_end().equals("tasks", "none");
 }
 
 void teardown(const Policy&, const HostFacts&, WallBuilder wall) {

@@ -138,7 +138,12 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return list;
 }
 
-Result<Fd> clone_keeper(const Child& child, const Fd& lifeline) {
+struct Keeper {
+  Fd pidfd;
+  pid_t pid = 0;
+};
+
+Result<Keeper> clone_keeper(const Child& child, const Fd& lifeline) {
   int pidfd = -1;
   clone_args args{};
   args.flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_PIDFD;
@@ -150,7 +155,7 @@ Result<Fd> clone_keeper(const Child& child, const Fd& lifeline) {
     ::close(lifeline.get());  // or our own copy would keep the pipe open for ever
     run_keeper(child);
   }
-  return Fd(pidfd);
+  return Keeper{Fd(pidfd), static_cast<pid_t>(pid)};
 }
 
 // Nothing until exec closed the pipe; otherwise errno and the step that failed.
@@ -191,7 +196,9 @@ Result<Delegate> Delegate::start(const DelegateBinary& binary, DelegateStart sta
   Delegate delegate;
   delegate.exit_pipe_ = std::move(exit_code.read);
   delegate.lifeline_ = std::move(lifeline.write);
-  delegate.keeper_ = TRY(clone_keeper(child, delegate.lifeline_));
+  Keeper keeper = TRY(clone_keeper(child, delegate.lifeline_));
+  delegate.keeper_ = std::move(keeper.pidfd);
+  delegate.keeper_pid_ = keeper.pid;
   report.write.reset();
   delegate.report_ = std::move(report.read);
   return delegate;
@@ -212,6 +219,12 @@ Result<std::optional<int>> Delegate::wait(std::uint64_t deadline_us) const {
   if (::read(exit_pipe_.get(), &status, sizeof status) != sizeof status)
     return fault("read the exit status of the delegate: its keeper is gone");
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// The keeper is our child and not waited for, so its number is its own.
+Result<Fd> Delegate::processes() const {
+  const std::string root = "/proc/" + std::to_string(keeper_pid_) + "/root";
+  return sys::open_directory(TRY(sys::openat(sys::kHere, root, O_PATH | O_DIRECTORY)).get(), "proc");
 }
 
 Result<void> Delegate::kill() const {

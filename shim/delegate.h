@@ -50,6 +50,8 @@ class Delegate {
   // Waits until it executes; an error says which step before that failed. start() does not wait, so that work can be done meanwhile.
   Result<void> executed();
   const Fd& exit_pipe() const { return exit_pipe_; }  // readable once the delegate has ended
+  // The keeper's /proc, which lists its pid namespace and nothing else: keeper 1, delegate 2, and the run.
+  Result<Fd> processes() const;
   // Its exit code, or 128 + signal; nullopt when it still runs at the deadline.
   Result<std::optional<int>> wait(std::uint64_t deadline_us) const;
   // Kills the keeper. When wait_end() succeeds, no process of its pid namespace is left: the kernel waits for them all.
@@ -59,6 +61,7 @@ class Delegate {
  private:
   Delegate() = default;
   Fd keeper_;  // pidfd
+  pid_t keeper_pid_ = 0;
   Fd report_;
   Fd lifeline_;  // open as long as benchsand lives
   Fd exit_pipe_;

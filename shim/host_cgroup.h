@@ -85,6 +85,8 @@ class RunCgroup {
   Result<std::uint64_t> cpu_usage_us() const;
   Result<std::uint64_t> processes() const;  // in the leaf now
   Result<Meter> meter(const std::string& controller, const std::string& v1_file, const std::string& v2_file) const;
+  // The tasks in the leaf of any hierarchy; 0 stands for one of a pid namespace that has no numbers here.
+  Result<std::set<pid_t>> tasks() const;
   Result<void> kill() const;  // everything below the outer cgroup
   // Writes a limit to the outer cgroup and reads it back: does it hold here.
   Result<void> try_limit(const std::string& controller, const std::string& file, const std::string& value) const;

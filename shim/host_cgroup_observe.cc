@@ -90,6 +90,16 @@ Result<Meter> RunCgroup::meter(const std::string& controller, const std::string&
   return Meter{TRY(sys::openat(from->leaf.get(), file, O_RDONLY)), name(*from, file)};
 }
 
+Result<std::set<pid_t>> RunCgroup::tasks() const {
+  std::set<pid_t> found;
+  for (const auto& candidate : places_) {
+    const std::string file = candidate.hierarchy->unified ? "cgroup.threads" : "tasks";
+    const std::string text = TRY(read(candidate, file));
+    for (const auto task : TRY(parse_numbers(text, name(candidate, file)))) found.insert(static_cast<pid_t>(task));
+  }
+  return found;
+}
+
 void RunCgroup::take_counter(Evidence& evidence, const std::string& key, const std::string& controller,
                              const std::string& file, bool optional) const {
   const Place* from = place(controller);

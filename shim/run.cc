@@ -13,6 +13,7 @@
 #include "shim/door.h"
 #include "shim/ending.h"
 #include "shim/host_egress.h"
+#include "shim/host_tasks.h"
 #include "shim/output_fs.h"
 #include "shim/private_mount.h"
 #include "shim/result_folder.h"
@@ -85,6 +86,7 @@ class Run {
   SeccompNotify notify_;
   std::optional<HostEgress> egress_;
   std::optional<Door> door_;
+  std::optional<TaskWatch> tasks_;
   Watched watched_;
   bool started_ = false;
   Fd signals_, stdin_, wall_timer_;
@@ -231,6 +233,7 @@ Result<bool> Run::candidate_may_start() {
   TRY_VOID(observe_at_door(*door_, notify_, ledger_, policy_, made_, *remains_.cgroup, evidence_, deadline));
   output_->observe(evidence_, "");
   egress_->observe_attached(*remains_.cgroup, "", evidence_);
+  tasks_ = TRY(TaskWatch::open(door_->init, *remains_.delegate, *remains_.cgroup));
   TRY_VOID(sys::timerfd_at(wall_timer_, sys::monotonic_us() + policy_.limits.wall_time_us));
   evidence_.take("wall-time.armed_us", sys::timerfd_left_us(wall_timer_), "timerfd_gettime, CLOCK_MONOTONIC");
   observed("at the door");
@@ -242,7 +245,7 @@ Result<void> Run::watch() {
   started_ = true;
   if (policy_.timeline_us) sampler_.emplace(*policy_.timeline_us, *remains_.cgroup, *output_);
   Supervisor supervisor(policy_, *door_, notify_, ledger_, *remains_.cgroup, signals_, wall_timer_,
-                        host_.facts.processors, *out_, *err_, sampler_ ? &*sampler_ : nullptr);
+                        host_.facts.processors, *out_, *err_, *tasks_, sampler_ ? &*sampler_ : nullptr);
   if (hooks_.learned != nullptr) supervisor.note_in(*hooks_.learned);
   watched_ = TRY(supervisor.watch());
   if (watched_.interrupted) return fault("finish the run: benchsand was told to stop by a signal");
@@ -267,6 +270,7 @@ Result<void> Run::observe_end() {
   cgroup.observe_spent(evidence_);
   output_->observe(evidence_, ".end");
   output_->observe_spent(evidence_);
+  tasks_->observe(evidence_);
   observe_start_time(door_->init, ".end", evidence_);
   const auto texts = read_pinned(door_->pinned);
   observe_network_at_end(texts, evidence_);

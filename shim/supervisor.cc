@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::uint64_t kSmallestCpuWaitUs = 1'000;
 constexpr std::uint64_t kDiesWithinUs = 10'000'000;  // after cgroup.kill
+constexpr std::uint64_t kTasksEveryUs = 100'000;
+constexpr std::size_t kTasksASample = 16;  // well below a millisecond
+constexpr std::size_t kTasksBeforeAKill = 64;
 
 }  // namespace
 
@@ -34,12 +37,12 @@ Result<Watched> Supervisor::watch() {
 
 Result<void> Supervisor::start() {
   cpu_timer_ = TRY(sys::timerfd());
+  sample_timer_ = TRY(sys::timerfd());
   cpu_baseline_us_ = TRY(cgroup_.cpu_usage_us());
   started_us_ = sys::monotonic_us();
   TRY_VOID(sys::timerfd_at(wall_timer_, started_us_ + policy_.limits.wall_time_us));
   TRY_VOID(check_cpu());
-  if (sampler_) sample_timer_ = TRY(sys::timerfd());
-  sample_due_us_ = started_us_;
+  sample_due_us_ = tasks_due_us_ = started_us_;
   TRY_VOID(look_again_later());
   // False: a signal voided this notification and the same exec comes again, to be answered in turn().
   TRY(notify_.let_run(door_.held));
@@ -105,6 +108,7 @@ Result<void> Supervisor::refuse(const Notification& notification) {
 
 Result<void> Supervisor::look_at_ending_init() {
   watched_.never_executed = TRY(door_.init.program()) == door_.program;
+  tasks_.look(kEveryTask);  // what it finds is evidence; init is ending anyway
   return count_left_behind(1);
 }
 
@@ -130,23 +134,29 @@ Result<void> Supervisor::check_cpu() {
 
 // All that looks at the running candidate from time to time is called from here.
 Result<void> Supervisor::look() {
-  sampler_->sample(sys::monotonic_us() - started_us_, cpu_baseline_us_, ledger_.total());
+  const std::uint64_t now = sys::monotonic_us();
+  if (sampler_ && now >= sample_due_us_) sampler_->sample(now - started_us_, cpu_baseline_us_, ledger_.total());
+  // A run that is not what was proven at the door is ended at once; the evidence refuses it.
+  if (now >= tasks_due_us_ && !tasks_.look(kTasksASample)) return kill_for(Cause::killed);
   return look_again_later();
 }
 
-// Due times are multiples of the interval; what a busy host missed is not made up for.
+// Due times are multiples of their interval; what a busy host missed is not made up for.
 Result<void> Supervisor::look_again_later() {
-  if (!sampler_) return {};
-  const std::uint64_t interval = sampler_->timeline().interval_us(), now = sys::monotonic_us();
-  sample_due_us_ += interval;
-  if (sample_due_us_ <= now) sample_due_us_ = now + interval;
-  return sys::timerfd_at(sample_timer_, sample_due_us_);
+  const auto next = [now = sys::monotonic_us()](std::uint64_t& due, std::uint64_t interval) {
+    if (due <= now) due += interval;
+    if (due <= now) due = now + interval;
+  };
+  next(tasks_due_us_, kTasksEveryUs);
+  if (sampler_) next(sample_due_us_, sampler_->timeline().interval_us());
+  return sys::timerfd_at(sample_timer_, sampler_ ? std::min(sample_due_us_, tasks_due_us_) : tasks_due_us_);
 }
 
 Result<void> Supervisor::kill_for(Cause cause) {
   if (watched_.killed_for) return {};
   watched_.killed_for = cause;
   give_up_us_ = sys::monotonic_us() + kDiesWithinUs;
+  if (!watched_.interrupted) tasks_.look(kTasksBeforeAKill);
   const auto counted = count_left_behind(0);
   TRY_VOID(kill_run(cgroup_, door_));
   return counted;

@@ -7,6 +7,7 @@
 #include "oci/policy.h"
 #include "oci/verdict.h"
 #include "shim/door.h"
+#include "shim/host_tasks.h"
 #include "shim/sampler.h"
 #include "shim/stdio.h"
 
@@ -29,7 +30,7 @@ class Supervisor {
  public:
   Supervisor(const Policy& policy, const Door& door, const SeccompNotify& notify, Ledger& ledger,
              const RunCgroup& cgroup, const Fd& signals, const Fd& wall_timer, std::uint64_t processors,
-             OutputStream& out, OutputStream& err, Sampler* sampler)
+             OutputStream& out, OutputStream& err, TaskWatch& tasks, Sampler* sampler)
       : policy_(policy),
         door_(door),
         notify_(notify),
@@ -40,6 +41,7 @@ class Supervisor {
         processors_(processors),
         out_(out),
         err_(err),
+        tasks_(tasks),
         sampler_(sampler) {}
 
   // What is called is noted here. Whether it is let run is for the policy to say.
@@ -69,9 +71,10 @@ class Supervisor {
   std::uint64_t processors_;
   OutputStream& out_;
   OutputStream& err_;
+  TaskWatch& tasks_;
   Sampler* sampler_;  // nullptr: the profile wants no timeline
   Fd cpu_timer_, sample_timer_;
-  std::uint64_t started_us_ = 0, cpu_baseline_us_ = 0, give_up_us_ = 0, sample_due_us_ = 0;
+  std::uint64_t started_us_ = 0, cpu_baseline_us_ = 0, give_up_us_ = 0, sample_due_us_ = 0, tasks_due_us_ = 0;
   LearnedCalls* learned_ = nullptr;
   bool notify_open_ = true, out_open_ = true, err_open_ = true;
   Watched watched_;

@@ -120,6 +120,9 @@ TEST_CASE("stat of a held process, and a name that imitates the file") {
     CAPTURE(door);
     const ProcessStat stat = value(parse_process_stat(fixture(door + "stat"), door));
     CHECK(stat.state == 'S');
+    CHECK((stat.flags & 0x4) == 0);  // PF_EXITING
+    CHECK(stat.flags > 0);
+    CHECK(stat.minor_faults > 0);
     CHECK(stat.start_time > 0);
     CHECK(stat.wait_status == 0);
   }
