@@ -61,7 +61,7 @@ class Ledger {
   bool lets_run(int call) const { return learn_ || is_let_run(call); }
   // Negative for a call that nobody expects here: refused all the same, with the default errno.
   int errno_for(int call) const;
-  // After the answer has reached the candidate: a notification that a signal voided was never answered.
+  // After the kernel has taken the answer: a notification that a signal voided was never answered.
   void count(int call, const CallArguments& arguments);
   // Every notification, at its time. True once a cap is passed.
   bool notified(std::uint64_t now_us);
