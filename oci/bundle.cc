@@ -91,9 +91,16 @@ json resources(const Policy& policy, const HostFacts& host, const BundlePlaces& 
   return result;
 }
 
-json namespaces() {
+// runc wants them beside the namespace's path; they are what the namespace has already, of which the kernel refuses a second.
+json id_mappings(std::uint32_t candidate, const HostIds& host) {
+  return {{{"containerID", 0}, {"hostID", host.root}, {"size", 1}},
+          {{"containerID", candidate}, {"hostID", host.candidate}, {"size", 1}}};
+}
+
+json namespaces(const BundlePlaces& places) {
   json list = json::array();
   for (const char* type : {"pid", "mount", "ipc", "uts", "network", "cgroup"}) list.push_back({{"type", type}});
+  if (!places.user_namespace.empty()) list.push_back({{"type", "user"}, {"path", places.user_namespace}});
   return list;
 }
 
@@ -108,12 +115,16 @@ std::string render_bundle(const Policy& policy, const HostFacts& host, const Bun
       {"mounts", mounts(policy, places)},
       {"linux",
        {{"resources", resources(policy, host, places)},
-        {"namespaces", namespaces()},
+        {"namespaces", namespaces(places)},
         {"maskedPaths", policy.masked_paths},
         {"readonlyPaths", policy.readonly_paths},
         {"rootfsPropagation", "private"},
         {"seccomp", oci_seccomp_json(policy.seccomp, places.listener)}}},
   };
+  if (!places.user_namespace.empty() && policy.host_ids && host.delegate_name == "runc") {
+    config["linux"]["uidMappings"] = id_mappings(policy.uid, *policy.host_ids);
+    config["linux"]["gidMappings"] = id_mappings(policy.gid, *policy.host_ids);
+  }
   if (!places.cgroups_path.empty()) config["linux"]["cgroupsPath"] = places.cgroups_path;
   return config.dump(2) + "\n";
 }

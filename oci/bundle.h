@@ -16,7 +16,9 @@ struct BundlePlaces {
   std::string listener;                  // unix socket that receives the seccomp fd; empty: none (`benchsand bundle`)
   bool swap_file_exists = true;          // v2: memory.swap.max exists in the outer cgroup
   std::vector<std::string> inputs = {};  // where each input of the policy is; empty: at its own source
-  std::string devices = {};              // where the run's own /dev is; empty: the delegate makes one
+  std::string user_namespace =
+      {};                    // where the run's own is mounted, to be joined; empty: the host's (`benchsand bundle`)
+  std::string devices = {};  // where the run's own /dev is; empty: the delegate makes one
 };
 
 std::string render_bundle(const Policy& policy, const HostFacts& host, const BundlePlaces& places);

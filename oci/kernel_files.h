@@ -93,6 +93,20 @@ Result<std::map<std::string, RLimit>> parse_process_limits(const std::string& te
 // /proc/PID/fdinfo/N: the `flags:` line, octal (O_CLOEXEC is 02000000).
 Result<std::uint64_t> parse_fd_flags(const std::string& text, const std::string& source);
 
+// A line of /proc/PID/uid_map or gid_map: `count` ids from `inside` on are those from `outside` on in the reader's namespace.
+struct IdMapping {
+  std::uint64_t inside = 0, outside = 0, count = 0;
+};
+// Columns are padded with blanks. An empty file is a namespace without a mapping.
+Result<std::vector<IdMapping>> parse_id_map(const std::string& text, const std::string& source);
+
+struct IdRange {
+  std::uint64_t first = 0, count = 0;
+};
+// /etc/subuid and /etc/subgid: "NAME:FIRST:COUNT" lines; comments and empty lines are skipped. What is not
+// understood is an error: the ids it gives away would be taken.
+Result<std::vector<IdRange>> parse_subordinate_ids(const std::string& text, const std::string& source);
+
 // A namespace link, "net:[4026531833]": the number, and the type must be `type`.
 Result<std::uint64_t> parse_namespace_link(const std::string& link, const std::string& type, const std::string& source);
 

@@ -41,6 +41,16 @@ const char* explain(RootfsMount mount) {
   std::abort();  // not a value of the enumeration
 }
 
+const char* explain(UserNamespace user_namespace) {
+  switch (user_namespace) {
+    case UserNamespace::own:
+      return "each run has host ids of its own";
+    case UserNamespace::host:
+      return "a loosening: every run's candidate is the same user of the host";
+  }
+  std::abort();  // not a value of the enumeration
+}
+
 std::vector<Row> asked_rows(const Profile& profile) {
   std::vector<Row> rows;
   for (const LimitField& field : kLimitFields) {
@@ -65,6 +75,7 @@ std::vector<Row> fixed_rows(const Profile& profile) {
       {"filter_proof", to_text(profile.filter_proof), "", explain(profile.filter_proof)},
       {"rootfs_mount", to_text(profile.rootfs_mount), "", explain(profile.rootfs_mount)},
       {"egress_counters", names_of(profile.egress_counters), "", "counted by BPF programs; `sockets` also refuses"},
+      {"user_namespace", to_text(profile.user_namespace), "", explain(profile.user_namespace)},
   };
 }
 

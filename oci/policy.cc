@@ -271,6 +271,8 @@ void take_from_profile(Decision& decision) {
   for (const EgressCounter counter : kEgressCounters)
     if (!has(profile.egress_counters, counter))
       policy.relaxations.push_back(std::string("egress_counters: without ") + to_text(counter));
+  policy.user_namespace = profile.user_namespace;
+  if (profile.user_namespace == UserNamespace::host) policy.relaxations.push_back("user_namespace: host");
   const std::string asked = decision.task.profile ? *decision.task.profile : "strict";
   if (asked != profile.name) {
     policy.notices.push_back("profile: the task asks for " + in_quotes(asked) + ", the run uses " +
@@ -312,8 +314,11 @@ Result<Policy> decide(const TaskSpec& task, const TaskSource& source, const Prof
 
 std::vector<GrantedMount> granted_mounts(const Policy& policy) {
   std::vector<GrantedMount> granted;
-  // Both delegates mount the root anew with `ro` alone, whatever else its mount had.
-  granted.push_back({.target = "/", .required = {}, .types = {}});
+  // Both delegates mount the root anew with `ro` alone. What else its mount had goes, except in a user namespace that did not
+  // make the mount: there the kernel has locked it.
+  const std::set<std::string> kept =
+      policy.user_namespace == UserNamespace::own ? std::set<std::string>{"nosuid", "nodev"} : std::set<std::string>{};
+  granted.push_back({.target = "/", .required = kept, .types = {}});
   granted.back().own = policy.rootfs_mount == RootfsMount::overlay;
   granted.push_back({.target = "/proc", .required = {"nosuid", "nodev", "noexec"}, .types = {"proc"}});
   // That it is read-only keeps devices from being added.

@@ -28,6 +28,13 @@ struct HostFacts {
   std::uint64_t processors = 0;
 };
 
+// The host's ids of one run's user namespace, users and groups alike: the container's root, and its candidate. The kernel charges
+// what it counts per user to the namespace's owner too.
+struct HostIds {
+  std::uint32_t root = 0, candidate = 0;
+  std::uint32_t owner = 0;
+};
+
 struct Policy {
   std::string task_name, task_sha256;
   std::string profile_name, profile_sha256;
@@ -47,9 +54,12 @@ struct Policy {
   std::optional<std::uint64_t> timeline_us;  // interval of the samples; absent: none
   RefusalCaps refusals;
   RootfsMount rootfs_mount = RootfsMount::overlay;
+  UserNamespace user_namespace = UserNamespace::own;
   SeccompRules seccomp;
   std::vector<EgressCounter> egress_counters;
-  std::set<Relaxation> taken_down;       // by a test; see oci/relaxation.h
+  std::set<Relaxation> taken_down;  // by a test; see oci/relaxation.h
+  // Of a run whose user namespace is its own; the run takes them. Nothing that was decided, so not in the policy's JSON.
+  std::optional<HostIds> host_ids;
   std::vector<std::string> relaxations;  // every loosening by name; empty for strict
   std::vector<std::string> notices;      // what was decided otherwise than asked, and why
 };

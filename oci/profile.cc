@@ -11,8 +11,8 @@ namespace benchsand {
 namespace {
 
 std::vector<std::string> profile_keys() {
-  return {"benchsand_profile", "name",     "limits",   "stdio_total",  "memory_headroom", "collect", "identity",
-          "filter_proof",      "timeline", "refusals", "rootfs_mount", "egress_counters", "seccomp"};
+  return {"benchsand_profile", "name",     "limits",   "stdio_total",  "memory_headroom", "collect",        "identity",
+          "filter_proof",      "timeline", "refusals", "rootfs_mount", "egress_counters", "user_namespace", "seccomp"};
 }
 
 // A bound of the house is never unusable: falling back is for tasks, a profile is complete or refused.
@@ -143,6 +143,17 @@ void read_egress_counters(const YamlNode& node, Profile& profile, Problems& prob
   for (const YamlNode& child : node.children) read_egress_counter(child, profile, problems);
 }
 
+void read_user_namespace(const YamlNode& node, Profile& profile, Problems& problems) {
+  const auto text = read_text(node, "user_namespace", problems);
+  if (!text) return;
+  if (*text == "own")
+    profile.user_namespace = UserNamespace::own;
+  else if (*text == "host")
+    profile.user_namespace = UserNamespace::host;
+  else
+    problems.add(node.position, "user_namespace: " + in_quotes(*text) + " is neither \"own\" nor \"host\"");
+}
+
 std::optional<ArgumentRule> read_argument_rule(const YamlNode& node, const std::string& path, Problems& problems) {
   const MappingReader reader(node, path, {"call", "arg", "mask", "is"}, problems);
   const YamlNode* call = reader.require("call");
@@ -235,6 +246,7 @@ void read_profile(const YamlNode& root, Profile& profile, Problems& problems) {
   if (const YamlNode* refusals = reader.require("refusals")) read_refusals(*refusals, profile, problems);
   if (const YamlNode* mount = reader.require("rootfs_mount")) read_rootfs_mount(*mount, profile, problems);
   if (const YamlNode* counters = reader.require("egress_counters")) read_egress_counters(*counters, profile, problems);
+  if (const YamlNode* user = reader.require("user_namespace")) read_user_namespace(*user, profile, problems);
   const YamlNode* seccomp = reader.require("seccomp");
   if (seccomp != nullptr) read_seccomp(*seccomp, profile.seccomp, problems);
   // The rules of the whole need the parts.
@@ -252,6 +264,16 @@ const char* to_text(RootfsMount mount) {
       return "overlay";
     case RootfsMount::bind:
       return "bind";
+  }
+  std::abort();  // not a value of the enumeration
+}
+
+const char* to_text(UserNamespace user_namespace) {
+  switch (user_namespace) {
+    case UserNamespace::own:
+      return "own";
+    case UserNamespace::host:
+      return "host";
   }
   std::abort();  // not a value of the enumeration
 }

@@ -38,6 +38,11 @@ enum class FilterProof { dump, compiled };
 enum class RootfsMount { overlay, bind };
 const char* to_text(RootfsMount mount);
 
+// `own`: each run has a user namespace in which only its root and its candidate exist, as two ids of the host that no other
+// living run has. `host` is a loosening for hosts that allow none: every run's candidate is the same user of the host.
+enum class UserNamespace { own, host };
+const char* to_text(UserNamespace user_namespace);
+
 struct Profile {
   std::string name;
   std::map<std::string, Bound> limits;  // every LimitField::name is present
@@ -51,6 +56,7 @@ struct Profile {
   RefusalCaps refusals;                      // past these the run is ended (cause `refusals`)
   RootfsMount rootfs_mount = RootfsMount::overlay;
   std::vector<EgressCounter> egress_counters;  // attached and required; each that is missing is a loosening
+  UserNamespace user_namespace = UserNamespace::own;
   SeccompRules seccomp;
 };
 

@@ -163,6 +163,7 @@ json policy_json(const Policy& policy) {
       {"refusals", {{"total", policy.refusals.total}, {"per_second", policy.refusals.per_second}}},
       {"rootfs_mount", to_text(policy.rootfs_mount)},
       {"egress_counters", counters_json(policy.egress_counters)},
+      {"user_namespace", to_text(policy.user_namespace)},
       {"seccomp", rules_json(policy.seccomp)},
       {"timeline_us", policy.timeline_us ? json(*policy.timeline_us) : json()},
       {"relaxations", policy.relaxations},

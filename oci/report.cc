@@ -121,7 +121,11 @@ std::string summary(const json& record, const std::string& wall) {
          return door("syscalls", "refused") + " of " + door("syscalls", "of") + " refused, " +
                 door("syscalls", "proof") + "; " + spent("syscalls", "refused_calls") + " attempts counted";
        }},
-      {"namespaces", [&] { return std::string("own mnt, pid, ipc, uts, cgroup"); }},
+      {"namespaces",
+       [&] {
+         return std::string(policy.value("user_namespace", "host") == "own" ? "own user, mnt, pid, ipc, uts, cgroup"
+                                                                            : "own mnt, pid, ipc, uts, cgroup");
+       }},
       {"teardown",
        [&] {
          const std::string killed = after("teardown", "processes_killed");

@@ -15,9 +15,24 @@ std::uint64_t pages_up(std::uint64_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage;
 }
 
+constexpr const char* kNoIdsTaken = "host ids that were taken";  // never observed: without them the walls do not hold
+
+// The lines of uid_map or gid_map, without the padding of their columns.
+std::string id_map(const Policy& policy, std::uint32_t candidate) {
+  if (!policy.host_ids) return kNoIdsTaken;
+  return "0 " + std::to_string(policy.host_ids->root) + " 1, " + std::to_string(candidate) + " " +
+         std::to_string(policy.host_ids->candidate) + " 1";
+}
+
 std::string ids(std::uint32_t id) {
   const std::string one = std::to_string(id);
   return one + " " + one + " " + one + " " + one;  // real, effective, saved, file system
+}
+
+// As the host sees what is `inside` in the candidate's user namespace.
+std::string host_ids(const Policy& policy, std::uint32_t inside) {
+  if (policy.user_namespace == UserNamespace::host) return ids(inside);
+  return policy.host_ids ? ids(policy.host_ids->candidate) : kNoIdsTaken;
 }
 
 bool stands(const Policy& policy, Relaxation relaxation) {
@@ -145,8 +160,8 @@ void stdio(const Policy&, const HostFacts&, WallBuilder wall) {
 void privileges(const Policy& policy, const HostFacts&, WallBuilder wall) {
   const std::string files = std::to_string(policy.limits.open_files);
   wall.at_the_door()
-      .equals("uid", ids(policy.uid))
-      .equals("gid", ids(policy.gid))
+      .equals("uid", host_ids(policy, policy.uid))
+      .equals("gid", host_ids(policy, policy.gid))
       .equals("groups", "none")
       .equals("capabilities", "none")
       .equals("no_new_privs", std::uint64_t{1})
@@ -177,7 +192,22 @@ void syscalls(const Policy& policy, const HostFacts&, WallBuilder wall) {
   if (policy.seccomp.learn) wall.at_the_end().equals("answers", "by the rules");
 }
 
-void namespaces(const Policy&, const HostFacts&, WallBuilder wall) {
+void user_namespace(const Policy& policy, WallBuilder& wall) {
+  wall.at_the_door().counted("host_user");
+  wall.at_the_end().same_as("host_user.end", "namespaces.host_user").same_as("user.end", "namespaces.user");
+  if (policy.user_namespace == UserNamespace::host) {
+    wall.at_the_door().same_as("user", "namespaces.host_user");
+    return;
+  }
+  const std::string uids = id_map(policy, policy.uid), gids = id_map(policy, policy.gid);
+  wall.at_the_door().differs_from("user", "namespaces.host_user").equals("uid_map", uids).equals("gid_map", gids);
+  wall.at_the_door().equals("user_owner",
+                            policy.host_ids ? Value(std::uint64_t{policy.host_ids->owner}) : Value(kNoIdsTaken));
+  wall.at_the_end().equals("uid_map.end", uids).equals("gid_map.end", gids);
+}
+
+void namespaces(const Policy& policy, const HostFacts&, WallBuilder wall) {
+  user_namespace(policy, wall);
   for (const char* type : {"mnt", "pid", "ipc", "uts", "cgroup"})
     wall.at_the_door().counted(std::string("host_") + type).differs_from(type, std::string("namespaces.host_") + type);
   wall.at_the_end().equals("tasks", "none");

@@ -265,7 +265,7 @@ void Parts::processes() {
     add(kind.name, "unshare in a child", kind.walls, try_namespace(kind.flag, kind.name),
         std::string("boot a kernel with ") + kind.option + ", and let sysctl user.max_*_namespaces not be 0",
         "CAP_SYS_ADMIN");
-  parts_.back().needed = decided_.value("user_namespace", "") == "per-run";
+  parts_.back().needed = decided_.value("user_namespace", "") == "own";
 }
 
 void Parts::files() {

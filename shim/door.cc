@@ -121,6 +121,7 @@ Result<void> observe_at_door(Door& door, const SeccompNotify& notify, const Ledg
   observe_privileges(door.init, evidence);
   observe_descriptors(door.init, made.streams, evidence);
   observe_namespaces(door.init, evidence);
+  observe_user_namespace(door.init, policy, "", evidence);
   observe_places(door.init, policy, made.rootfs_identity, made.output_identity, evidence);
   observe_mounts(door.init.read("mountinfo"), door.init.name("mountinfo"), policy, "", evidence);
   observe_inputs(door.init, made.inputs, evidence);

@@ -1,7 +1,9 @@
 #include "shim/host_process.h"
 
 #include <fcntl.h>
+#include <linux/nsfs.h>
 #include <linux/openat2.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -205,6 +207,41 @@ void observe_namespaces(const HostProcess& process, Evidence& evidence) {
     evidence.take(net ? "network.host_namespace" : std::string("namespaces.host_") + type,
                   inode(sys::kHere, "/proc/self/" + file), "/proc/self/" + file);
   }
+}
+
+namespace {
+
+Result<std::string> id_map_of(const HostProcess& process, const std::string& file) {
+  std::string text;
+  for (const auto& line : TRY(parse_id_map(TRY(process.read(file)), process.name(file))))
+    text += (text.empty() ? "" : ", ") + joined({line.inside, line.outside, line.count});
+  return text;
+}
+
+Result<std::uint64_t> owner_of_user_namespace(const HostProcess& process) {
+  const Fd descriptor = TRY(process.open_namespace("user"));
+  uid_t owner = 0;
+  if (::ioctl(descriptor.get(), NS_GET_OWNER_UID, &owner) != 0)
+    return sys_error("ioctl NS_GET_OWNER_UID", process.name("ns/user"), errno);
+  return std::uint64_t{owner};
+}
+
+Result<std::uint64_t> user_namespace_at(int dir, const std::string& file) {
+  return parse_namespace_link(TRY(sys::readlinkat(dir, file)), "user", file);
+}
+
+}  // namespace
+
+void observe_user_namespace(const HostProcess& process, const Policy& policy, const std::string& suffix,
+                            Evidence& evidence) {
+  evidence.take("namespaces.user" + suffix, user_namespace_at(process.dir().get(), "ns/user"), process.name("ns/user"));
+  evidence.take("namespaces.host_user" + suffix, user_namespace_at(sys::kHere, "/proc/self/ns/user"),
+                "/proc/self/ns/user");
+  if (policy.user_namespace == UserNamespace::host) return;  // then the namespace is this process's own
+  if (suffix.empty())
+    evidence.take("namespaces.user_owner", owner_of_user_namespace(process), process.name("ns/user") + " owner");
+  for (const char* file : {"uid_map", "gid_map"})
+    evidence.take(std::string("namespaces.") + file + suffix, id_map_of(process, file), process.name(file));
 }
 
 void observe_places(const HostProcess& process, const Policy& policy, const std::string& rootfs_identity,

@@ -37,6 +37,9 @@ void observe_descriptors(const HostProcess& process, const StandardStreams& made
 void observe_namespaces(const HostProcess& process, Evidence& evidence);  // and network.namespace
 void observe_places(const HostProcess& process, const Policy& policy, const std::string& rootfs_identity,
                     const std::string& output_identity, Evidence& evidence);  // rootfs, output, devices
+// The user namespace, and which ids of the host exist in it; also of a zombie.
+void observe_user_namespace(const HostProcess& process, const Policy& policy, const std::string& suffix,
+                            Evidence& evidence);
 void observe_start_time(const HostProcess& process, const std::string& suffix, Evidence& evidence);
 
 // What stands at the targets of the inputs, and the working directory.

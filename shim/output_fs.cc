@@ -32,8 +32,8 @@ Result<OutputFs> OutputFs::create(const Policy& policy) {
   const std::string options[][2] = {{"size", std::to_string(policy.limits.disk_bytes)},
                                     {"nr_inodes", std::to_string(policy.limits.files)},
                                     {"mode", "0700"},
-                                    {"uid", std::to_string(policy.uid)},
-                                    {"gid", std::to_string(policy.gid)}};
+                                    {"uid", std::to_string(policy.host_ids ? policy.host_ids->candidate : policy.uid)},
+                                    {"gid", std::to_string(policy.host_ids ? policy.host_ids->candidate : policy.gid)}};
   for (const auto& option : options) TRY_VOID(tmpfs.set(option[0], option[1]));
   OutputFs output;
   output.mount_ = TRY(tmpfs.create(MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV));

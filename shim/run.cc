@@ -1,6 +1,7 @@
 #include "shim/run.h"
 
 #include <poll.h>
+#include <sys/mount.h>
 
 #include <array>
 #include <csignal>
@@ -13,7 +14,9 @@
 #include "shim/door.h"
 #include "shim/ending.h"
 #include "shim/host_egress.h"
+#include "shim/host_ids.h"
 #include "shim/host_tasks.h"
+#include "shim/new_mount.h"
 #include "shim/output_fs.h"
 #include "shim/private_mount.h"
 #include "shim/result_folder.h"
@@ -21,6 +24,7 @@
 #include "shim/run_folder.h"
 #include "shim/supervisor.h"
 #include "shim/teardown.h"
+#include "shim/user_namespace.h"
 
 namespace benchsand {
 
@@ -31,14 +35,18 @@ constexpr std::uint64_t kEmptyWithinUs = 10'000'000;
 // The delegate sees the run's own devices there, so what it binds over a masked path is not the host's null device.
 constexpr const char* kDevices = "/dev";
 
+const std::string kRootPlace = std::string(kMountBase) + "/rootfs";
+const std::string kOutputPlace = std::string(kMountBase) + "/output";
+const std::string kUserPlace = std::string(kMountBase) + "/user-namespace";
+
+std::string input_place(std::size_t index) {
+  return std::string(kMountBase) + "/input-" + std::to_string(index);
+}
+
 class Run {
  public:
   Run(const Host& host, Policy policy, const RunHooks& hooks)
-      : host_(host),
-        policy_(std::move(policy)),
-        hooks_(hooks),
-        rules_(wall_rules(policy_, host.facts)),
-        ledger_(policy_.seccomp, policy_.refusals) {}
+      : host_(host), policy_(std::move(policy)), hooks_(hooks), ledger_(policy_.seccomp, policy_.refusals) {}
 
   Result<void> prepare(const std::string& results_directory);
   Result<void> story();
@@ -48,10 +56,11 @@ class Run {
   void set_fault(const std::string& why) { end_ = End{started_ ? Cause::killed : Cause::not_started, {}, {}, why}; }
 
  private:
+  Result<void> take_host_ids();
   Result<void> make_mounts();
   Result<void> write_bundle();
-  std::string input_place(std::size_t index) const;
-  Result<std::vector<Attachment>> attachments();
+  Result<void> make_places();
+  std::vector<Attachment> attachments() const;
   Result<void> start_delegate();
   Result<void> wait_for_listener();
   Result<bool> candidate_may_start();
@@ -66,7 +75,9 @@ class Run {
   const Host& host_;
   Policy policy_;
   const RunHooks& hooks_;
-  std::vector<Rule> rules_;
+  std::vector<Rule> rules_;  // known once the host ids are
+  std::optional<HostIdSlot> host_ids_;
+  std::optional<UserNamespaceMade> user_namespace_;
   Ledger ledger_;
   Evidence evidence_;
   End end_;
@@ -77,7 +88,7 @@ class Run {
   std::vector<Input> inputs_;
   std::optional<PrivateMount> root_mount_;
   std::vector<PrivateMount> input_mounts_;
-  Fd devices_;
+  Fd devices_, places_;
   std::optional<OutputFs> output_;
   std::optional<SeccompListener> listener_;
   std::optional<OutputStream> out_, err_;
@@ -109,12 +120,29 @@ Result<void> Run::prepare(const std::string& results_directory) {
   TRY_VOID(remains_.folder->note_results(remains_.partial_results));
   TRY_VOID(results_->make());
   remains_.cgroup = TRY(RunCgroup::create(host_.cgroup, facts_.id));
+  TRY_VOID(take_host_ids());
   TRY_VOID(make_mounts());
   out_ = TRY(OutputStream::create(TRY(results_->create_stream("stdout")), "stdout", policy_.limits.stdout_bytes));
   err_ = TRY(OutputStream::create(TRY(results_->create_stream("stderr")), "stderr", policy_.limits.stderr_bytes));
   wall_timer_ = TRY(sys::timerfd());
   listener_ = TRY(SeccompListener::create(remains_.folder->path("listener")));
   made_.streams = {TRY(identity_of_fd(stdin_)), TRY(out_->identity()), TRY(err_->identity())};
+  return {};
+}
+
+Result<void> Run::take_host_ids() {
+  if (policy_.user_namespace == UserNamespace::own) {
+    host_ids_ = TRY(HostIdSlot::take());
+    policy_.host_ids = host_ids_->ids();
+    if (facts_.delegate.name == "runc" && !TRY(may_set_limits_of_others())) {
+      policy_.host_ids->owner = 0;
+      policy_.notices.push_back(
+          "user_namespace: it belongs to the host's root, because runc sets limits from outside and benchsand has no "
+          "CAP_SYS_RESOURCE: inotify instances and pending signals of the run count as root's too");
+    }
+    user_namespace_ = TRY(make_user_namespace(policy_));
+  }
+  rules_ = wall_rules(policy_, host_.facts);
   return {};
 }
 
@@ -130,7 +158,7 @@ Result<void> Run::make_mounts() {
   devices_ = TRY(device_mount());
   output_ = TRY(OutputFs::create(policy_));
   made_.output_identity = TRY(output_->identity());
-  return {};
+  return make_places();
 }
 
 // Steps 3 to 8 of docs/architecture.md. What comes back is a fault; walls that do not stand are evidence.
@@ -149,12 +177,13 @@ Result<void> Run::story() {
 
 Result<void> Run::write_bundle() {
   BundlePlaces places;
-  places.rootfs = remains_.folder->path("rootfs");
-  places.output = remains_.folder->path("output");
+  places.rootfs = kRootPlace;
+  places.output = kOutputPlace;
   places.cgroups_path = remains_.cgroup->leaf_path();
   places.listener = remains_.folder->path("listener");
   places.swap_file_exists = remains_.cgroup->has_swap_file();
   places.devices = kDevices;
+  if (user_namespace_) places.user_namespace = kUserPlace;
   for (std::size_t i = 0; i < inputs_.size(); ++i) places.inputs.push_back(input_place(i) + input_mounts_[i].inside);
   const std::string config = render_bundle(policy_, host_.facts, places);
   facts_.config_sha256 = sha256_hex(config);
@@ -164,20 +193,30 @@ Result<void> Run::write_bundle() {
   return sys::create_file(remains_.folder->dir().get(), "config.json", config, 0600);
 }
 
-std::string Run::input_place(std::size_t index) const {
-  return remains_.folder->path("input-" + std::to_string(index));
+// A tmpfs over kMountBase with a place for each mount.
+Result<void> Run::make_places() {
+  NewMount tmpfs = TRY(NewMount::open("tmpfs"));
+  TRY_VOID(tmpfs.set("mode", "0711"));
+  TRY_VOID(tmpfs.set("size", "64k"));
+  places_ = TRY(tmpfs.create(MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV));
+  const auto name = [](const std::string& place) { return place.substr(std::string(kMountBase).size() + 1); };
+  TRY_VOID(sys::mkdirat(places_.get(), name(kRootPlace), 0700));
+  TRY_VOID(sys::mkdirat(places_.get(), name(kOutputPlace), 0700));
+  if (user_namespace_) TRY_VOID(sys::create_file(places_.get(), name(kUserPlace), "", 0644));
+  for (std::size_t i = 0; i < input_mounts_.size(); ++i)
+    TRY_VOID(input_mounts_[i].directory ? sys::mkdirat(places_.get(), name(input_place(i)), 0700)
+                                        : sys::create_file(places_.get(), name(input_place(i)), "", 0600));
+  return {};
 }
 
-// Handed over by descriptor, and attached where only the delegate sees it.
-Result<std::vector<Attachment>> Run::attachments() {
+// Handed over by descriptor, and attached where only the delegate sees it; the places first.
+std::vector<Attachment> Run::attachments() const {
   std::vector<Attachment> list = {{&devices_, kDevices},
-                                  {&root_mount_->mount, remains_.folder->path("rootfs")},
-                                  {&output_->mount(), remains_.folder->path("output")}};
-  for (std::size_t i = 0; i < input_mounts_.size(); ++i) {
-    TRY_VOID(input_mounts_[i].directory ? sys::mkdirat(sys::kHere, input_place(i), 0700)
-                                        : sys::create_file(sys::kHere, input_place(i), "", 0600));
-    list.push_back({&input_mounts_[i].mount, input_place(i)});
-  }
+                                  {&places_, kMountBase},
+                                  {&root_mount_->mount, kRootPlace},
+                                  {&output_->mount(), kOutputPlace}};
+  for (std::size_t i = 0; i < input_mounts_.size(); ++i) list.push_back({&input_mounts_[i].mount, input_place(i)});
+  if (user_namespace_) list.push_back({&user_namespace_->mount, kUserPlace});
   return list;
 }
 
@@ -191,7 +230,7 @@ Result<void> Run::start_delegate() {
   start.standard_input = std::move(stdin_);
   start.standard_output = out_->take_writer();
   start.standard_error = err_->take_writer();
-  start.attachments = TRY(attachments());
+  start.attachments = attachments();
   remains_.delegate = TRY(Delegate::start(host_.delegate, std::move(start)));
   return {};
 }
@@ -272,6 +311,7 @@ Result<void> Run::observe_end() {
   output_->observe_spent(evidence_);
   tasks_->observe(evidence_);
   observe_start_time(door_->init, ".end", evidence_);
+  observe_user_namespace(door_->init, policy_, ".end", evidence_);
   const auto texts = read_pinned(door_->pinned);
   observe_network_at_end(texts, evidence_);
   egress_->observe_attached(cgroup, ".end", evidence_);

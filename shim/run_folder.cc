@@ -22,13 +22,15 @@ std::string note_path(const std::string& id) {
   return std::string(kRunBase) + "/" + kNote + id;
 }
 
-Result<void> make_private_directory(const std::string& path) {
-  const auto made = sys::mkdirat(sys::kHere, path, 0700);
+Result<void> make_directory(const std::string& path, mode_t mode) {
+  const auto made = sys::mkdirat(sys::kHere, path, mode);
   if (!made && made.error().error_number != EEXIST) return made;
   const Fd dir = TRY(sys::open_directory(sys::kHere, path));
+  if (made && ::fchmod(dir.get(), mode) != 0) return sys_error("chmod", path, errno);  // whatever the umask is
   const auto facts = TRY(sys::fstat(dir, path));
-  if (facts.st_uid != 0 || (facts.st_mode & 077) != 0)
-    return fault("use " + path + ": it must belong to root with mode 0700; remove it");
+  if (facts.st_uid != 0 || (facts.st_mode & 0777) != mode)
+    return fault("use " + path + ": it must belong to root with mode 0" + (mode == 0700 ? "700" : "711") +
+                 "; remove it");
   return {};
 }
 
@@ -52,8 +54,8 @@ std::string delegate_state(const std::string& delegate) {
 Result<void> make_base_folders() {
   for (const std::string& path :
        {std::string(kRunBase), std::string(kDelegateCache), delegate_state("crun"), delegate_state("runc")})
-    TRY_VOID(make_private_directory(path));
-  return {};
+    TRY_VOID(make_directory(path, 0700));
+  return make_directory(kMountBase, 0711);
 }
 
 Result<RunFolder> RunFolder::create() {
@@ -66,7 +68,7 @@ Result<RunFolder> RunFolder::create() {
   folder.lock_ = TRY(sys::openat(folder.dir_.get(), kLock, O_RDWR | O_CREAT | O_EXCL, 0600));
   if (!TRY(sys::try_flock(folder.lock_, folder.path(kLock))))
     return fault("lock " + folder.path(kLock) + ": somebody else has it");
-  for (const char* name : {"rootfs", "output", kEmpty}) TRY_VOID(sys::mkdirat(folder.dir_.get(), name, 0755));
+  TRY_VOID(sys::mkdirat(folder.dir_.get(), kEmpty, 0755));
   return folder;
 }
 

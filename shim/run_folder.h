@@ -15,6 +15,10 @@ inline constexpr const char* kDelegateCache = "/run/benchsand/delegates";  // di
 std::string delegate_state(
     const std::string& delegate);  // --root of the delegate; shared, so that its filter cache works
 
+// Where a run's mounts are attached, in the keeper's mount namespace alone: on the host it is always empty. Not below kRunBase,
+// which nobody but the host's root may enter, and the root of a run's user namespace is another.
+inline constexpr const char* kMountBase = "/run/benchsand-mounts";
+
 class RunFolder {
  public:
   // Makes the base and the caches too; 0700, root's, never a symlink.

@@ -31,12 +31,12 @@ void wait_for_processes(RunRemains& remains, Evidence& evidence) {
   remains.delegate.reset();
 }
 
-// Which mounts of this host's own namespace lie below the run folder.
-Result<std::string> mounts_below(const std::string& path) {
+// Which mounts of this host's own namespace lie below the run folder, or where a run's mounts are attached in the keeper's.
+Result<std::string> mounts_left(const std::string& path) {
   const std::string source = "/proc/self/mountinfo";
   std::string found;
   for (const auto& mount : TRY(parse_mountinfo(TRY(sys::read_file(sys::kHere, source)), source)))
-    if (mount.target == path || mount.target.starts_with(path + "/"))
+    if (mount.target == path || mount.target.starts_with(path + "/") || mount.target.starts_with(kMountBase))
       found += (found.empty() ? "" : " ") + mount.target;
   return found.empty() ? "gone" : found;
 }
@@ -66,7 +66,7 @@ void tear_down(const Host& host, const std::string& delegate, RunRemains& remain
   wait_for_processes(remains, evidence);
   const auto state = sys::remove_tree(sys::kHere, delegate_state(delegate) + "/" + id);
   if (!state) remains.fault = state.error().message;
-  evidence.take("teardown.mounts", mounts_below(path), "/proc/self/mountinfo");
+  evidence.take("teardown.mounts", mounts_left(path), "/proc/self/mountinfo");
   evidence.take("teardown.run_folder", gone_or_error(remains.folder->remove()), path);
 }
 

@@ -194,6 +194,38 @@ def without(rules, call):
     rules[:] = [rule for rule in rules if rule["names"]]
 
 
+def user_namespace(config, mapping):
+    """Another than benchsand made: {id inside: id of the host}; none at all when the mapping is empty."""
+    without_namespace("user")(config)
+    for kind in ("uidMappings", "gidMappings"):
+        config["linux"].pop(kind, None)
+        if mapping:
+            config["linux"][kind] = [{"containerID": inside, "hostID": host, "size": 1} for inside, host in mapping.items()]
+    if mapping:
+        config["linux"]["namespaces"].append({"type": "user"})
+    config["process"]["cwd"] = "/"  # the output belongs to the ids of the run
+
+
+@lie("namespaces", "privileges")
+def no_user_namespace(config):
+    user_namespace(config, {})
+
+
+@lie("namespaces", "privileges")
+def other_ids_of_the_host(config):
+    user_namespace(config, {0: 1000000, 65534: 1000001})
+
+
+@lie("namespaces", "privileges")
+def the_hosts_root_is_mapped(config):
+    user_namespace(config, {0: 0, 65534: 65534})
+
+
+@lie("namespaces", "privileges")
+def more_ids_are_mapped(config):
+    user_namespace(config, {0: 1000000, 65534: 1000001, 1000: 1000})
+
+
 @lie("syscalls")
 def one_more_call(config):
     rules = config["linux"]["seccomp"]["syscalls"]
@@ -225,6 +257,9 @@ def every_socket(config):
 ON_THE_FILTER = {"one_more_call", "every_socket", "refused_and_not_counted", "one_more_question"}
 # runc mounts anew what it is told to make read-only or nodev, and leaves the rest as it finds it: benchsand's own mount, which is.
 CRUN_ONLY = {"root_is_writable", "output_takes_devices"}
+# What a user namespace of its own makes impossible, for it can neither loosen a mount that it did not make nor become who does not
+# exist in it: told under a profile that says `user_namespace: host`.
+IN_THE_HOSTS_USER_NAMESPACE = {"root_is_writable", "input_is_writable", "output_takes_devices", "another_user", "a_further_group", "a_device"}
 
 
 def tell_the_lie(words):
@@ -248,7 +283,10 @@ def tell_the_lie(words):
 def run(given, work, name):
     profile = Path(__file__).resolve().parents[2] / "profiles/strict.yaml"
     text = profile.read_text()
-    (work / "strict.yaml").write_text(text.replace("filter_proof: dump", "filter_proof: compiled") if given.compiled else text)
+    text = text.replace("filter_proof: dump", "filter_proof: compiled") if given.compiled else text
+    if name in IN_THE_HOSTS_USER_NAMESPACE:
+        text = text.replace("user_namespace: own ", "user_namespace: host ")
+    (work / "strict.yaml").write_text(text)
     (work / "lie").write_text(f"{given.engine} {name}")
     stage = ('mount -t tmpfs -o mode=755 tmpfs /usr/local/sbin && cp "$1" "/usr/local/sbin/$2" && cp "$3" /usr/local/sbin/lie.py && '
              'cp "$4" /usr/local/sbin/lie && shift 4 && exec "$@"')

@@ -91,6 +91,7 @@ TEST_CASE("a task that asks for nothing gets every field decided") {
   CHECK(policy->seccomp == house().seccomp);
   CHECK(policy->filter_proof == FilterProof::dump);
   CHECK(policy->rootfs_mount == RootfsMount::overlay);
+  CHECK(policy->user_namespace == UserNamespace::own);
   CHECK(policy->relaxations.empty());
   CHECK(policy->notices.empty());
   for (const LimitField& field : kLimitFields) {
@@ -375,12 +376,15 @@ TEST_CASE("another profile than asked for, and a weaker proof, are on record") {
   Profile profile = house();
   profile.filter_proof = FilterProof::compiled;
   profile.rootfs_mount = RootfsMount::bind;
+  profile.user_namespace = UserNamespace::host;
   auto policy = decided(task, profile);
   REQUIRE(policy.has_value());
   CHECK(policy->notices == std::vector<std::string>{"profile: the task asks for \"python\", the run uses \"strict\""});
-  CHECK(policy->relaxations == std::vector<std::string>{"filter_proof: compiled", "rootfs_mount: bind"});
+  CHECK(policy->relaxations ==
+        std::vector<std::string>{"filter_proof: compiled", "rootfs_mount: bind", "user_namespace: host"});
   CHECK(policy->filter_proof == FilterProof::compiled);
   CHECK(policy->rootfs_mount == RootfsMount::bind);
+  CHECK(policy->user_namespace == UserNamespace::host);
 
   profile = house();
   profile.name = "python";

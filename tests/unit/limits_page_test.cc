@@ -75,4 +75,5 @@ TEST_CASE("every fixed bound of the profile is on the page") {
   CHECK(differs([](Profile& p) { p.filter_proof = FilterProof::compiled; }));
   CHECK(differs([](Profile& p) { p.rootfs_mount = RootfsMount::bind; }));
   CHECK(differs([](Profile& p) { p.egress_counters = {EgressCounter::packets}; }));
+  CHECK(differs([](Profile& p) { p.user_namespace = UserNamespace::host; }));
 }

@@ -21,6 +21,7 @@ std::vector<GrantedMount> granted() {
   policy.inputs = {{"/srv/bs/inputs", "/task"}};
   policy.output = "/output";
   policy.rootfs_mount = RootfsMount::bind;
+  policy.user_namespace = UserNamespace::host;
   policy.masked_paths = {"/proc/acpi",  "/proc/asound",      "/proc/interrupts", "/proc/kallsyms",
                          "/proc/kcore", "/proc/keys",        "/proc/kmsg",       "/proc/latency_stats",
                          "/proc/scsi",  "/proc/sched_debug", "/proc/timer_list", "/proc/timer_stats"};
@@ -216,7 +217,7 @@ TEST_CASE("a file system of the host where one of the run's own is due") {
   policy.inputs = {{"/srv/bs/inputs", "/task"}, {"/srv/bs/file", "/data"}};
   policy.output = "/output";
   const std::string text =
-      "102 74 0:40 / / ro,relatime - overlay none ro,lowerdir=/proc/self/fd/17:/proc/self/fd/36\n"
+      "102 74 0:40 / / ro,nosuid,nodev,relatime - overlay none ro,lowerdir=/proc/self/fd/17:/proc/self/fd/36\n"
       "103 102 0:50 / /proc ro,nosuid,nodev,noexec,relatime - proc proc rw\n"
       "104 102 0:46 / /dev ro,nosuid,noexec,relatime - tmpfs none rw,size=64k,nr_inodes=16,mode=755\n"
       "105 102 0:43 / /task ro,nosuid,nodev,relatime - overlay none ro,lowerdir=/proc/self/fd/18:/proc/self/fd/36\n"
@@ -236,6 +237,14 @@ TEST_CASE("a file system of the host where one of the run's own is due") {
     policy.rootfs_mount = RootfsMount::bind;
     CHECK(mount_differences(table, granted_mounts(policy)) == Words{});
     policy.rootfs_mount = RootfsMount::overlay;
+  }
+  for (const std::string flag : {"nosuid", "nodev"}) {
+    Table table = good;
+    table[0].options.erase(flag);
+    CHECK(mount_differences(table, granted_mounts(policy)) == Words{"/: is mounted without " + flag});
+    policy.user_namespace = UserNamespace::host;
+    CHECK(mount_differences(table, granted_mounts(policy)) == Words{});
+    policy.user_namespace = UserNamespace::own;
   }
 }
 

@@ -42,6 +42,7 @@ seccomp:
 timeline: 250ms
 rootfs_mount: overlay
 egress_counters: [sockets, connects, packets]
+user_namespace: own
 )";
 
 std::string with(const std::string& from, const std::string& to) {
@@ -86,6 +87,7 @@ TEST_CASE("a complete profile is read, every field") {
   CHECK(profile->refusals == RefusalCaps{.total = 100000, .per_second = 20000});
   CHECK(profile->rootfs_mount == RootfsMount::overlay);
   CHECK(names_of(profile->egress_counters) == "sockets connects packets");
+  CHECK(profile->user_namespace == UserNamespace::own);
   const SeccompRules& rules = profile->seccomp;
   CHECK(rules.default_errno == "EPERM");
   CHECK(rules.notify == std::vector<std::string>{"execve", "execveat", "exit_group"});
@@ -97,10 +99,13 @@ TEST_CASE("a complete profile is read, every field") {
                                  {"EACCES", {"connect", "bind"}}, {"ENOSYS", {"clone3"}}});
 }
 
-TEST_CASE("rootfs_mount: bind is read") {
-  const auto profile = parse_profile(with("rootfs_mount: overlay", "rootfs_mount: bind"), "p.yaml");
+TEST_CASE("rootfs_mount: bind and user_namespace: host are read") {
+  auto profile = parse_profile(with("rootfs_mount: overlay", "rootfs_mount: bind"), "p.yaml");
   REQUIRE(profile.has_value());
   CHECK(profile->rootfs_mount == RootfsMount::bind);
+  profile = parse_profile(with("user_namespace: own", "user_namespace: host"), "p.yaml");
+  REQUIRE(profile.has_value());
+  CHECK(profile->user_namespace == UserNamespace::host);
 }
 
 TEST_CASE("filter_proof: compiled is read") {
@@ -164,8 +169,9 @@ TEST_CASE("every limit must be there, whole and greater than zero") {
 }
 
 TEST_CASE("every key of the top must be there") {
-  for (const std::string key : {"name", "limits", "stdio_total", "memory_headroom", "collect", "identity",
-                                "filter_proof", "refusals", "rootfs_mount", "seccomp", "egress_counters"}) {
+  for (const std::string key :
+       {"name", "limits", "stdio_total", "memory_headroom", "collect", "identity", "filter_proof", "refusals",
+        "rootfs_mount", "seccomp", "egress_counters", "user_namespace"}) {
     CAPTURE(key);
     const auto profile = parse_profile(with("\n" + key + ":", "\nzz" + key + ":"), "p.yaml");
     REQUIRE_FALSE(profile.has_value());
@@ -208,6 +214,8 @@ TEST_CASE("each change of a good profile is refused with its own message") {
       {"uid: 65534", "uid: nobody", "17:17: error: identity.uid: \"nobody\"" + not_integer},
       {"uid: 65534", "uid: -1", "17:17: error: identity.uid: \"-1\"" + not_integer},
       {"uid: 65534", "uid: 010", "17:17: error: identity.uid: \"010\"" + not_integer},
+      {"user_namespace: own", "user_namespace: mine",
+       "33:17: error: user_namespace: \"mine\" is neither \"own\" nor \"host\""},
       {"rootfs_mount: overlay", "rootfs_mount: fuse",
        "31:15: error: rootfs_mount: \"fuse\" is neither \"overlay\" nor \"bind\""},
       {"filter_proof: dump", "filter_proof: none",

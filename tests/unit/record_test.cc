@@ -147,12 +147,13 @@ TEST_CASE("config.json is byte-stable for every delegate and cgroup layout") {
     for (const bool swap_file : {true, false}) {
       const std::string name = std::string("config-") + to_text(layout) + (swap_file ? "" : "-no-swap-file") + ".json";
       CAPTURE(name);
-      const BundlePlaces places = {"/srv/rootfs",
-                                   "/run/benchsand/r000000000000000000000000/output",
+      const BundlePlaces places = {"/run/benchsand-mounts/rootfs",
+                                   "/run/benchsand-mounts/output",
                                    "/benchsand/r000000000000000000000000/ct",
                                    "/run/benchsand/r000000000000000000000000/listener",
                                    swap_file,
-                                   {"/run/benchsand/r000000000000000000000000/input-0"},
+                                   {"/run/benchsand-mounts/input-0"},
+                                   "/run/benchsand-mounts/user-namespace",
                                    "/dev"};
       const std::string text = render_bundle(sample::policy(), sample::host(layout), places);
       if (std::getenv("BENCHSAND_WRITE_GOLDEN")) write(name, text);  // to look at the difference in git
@@ -189,4 +190,5 @@ TEST_CASE("config.json carries every wall that config.json can carry") {
   for (const auto& entry : config["linux"]["namespaces"])
     types += entry["type"].get<std::string>() + (entry.contains("path") ? "!" : "") + " ";
   CHECK(types == "pid mount ipc uts network cgroup ");
+  CHECK_FALSE(config["linux"].contains("uidMappings"));
 }

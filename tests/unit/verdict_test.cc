@@ -30,6 +30,9 @@ std::vector<std::pair<Policy, HostFacts>> all_kinds() {
       Policy policy = sample::policy();
       policy.filter_proof = proof;
       kinds.emplace_back(policy, sample::host(layout));
+      policy.user_namespace = UserNamespace::host;
+      policy.host_ids.reset();
+      kinds.emplace_back(policy, sample::host(layout));
     }
   return kinds;
 }

@@ -1,0 +1,99 @@
+#include "shim/user_namespace.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+
+#include "oci/kernel_files.h"
+
+namespace benchsand {
+
+namespace {
+
+constexpr unsigned int kCapSysResource = 24;
+
+// In a child between fork and exit: system calls alone. Only the effective ids change, so the capabilities stay permitted
+// and can be raised again: hosts that restrict user namespaces restrict those without.
+int become_and_unshare(std::uint32_t id) {
+  if (id == 0) return ::unshare(CLONE_NEWUSER) == 0 ? 0 : errno;
+  if (::syscall(SYS_setresgid, -1, id, -1) != 0 || ::syscall(SYS_setresuid, -1, id, -1) != 0) return errno;
+  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, 2> sets{};
+  if (::syscall(SYS_capget, &header, sets.data()) != 0) return errno;
+  for (auto& set : sets) set.effective = set.permitted;
+  if (::syscall(SYS_capset, &header, sets.data()) != 0) return errno;
+  return ::unshare(CLONE_NEWUSER) == 0 ? 0 : errno;
+}
+
+[[noreturn]] void hold_namespace(std::uint32_t owner, int report) {
+  const int failed = become_and_unshare(owner);
+  const ssize_t ignored = ::write(report, &failed, sizeof failed);  // the reader sees a closed pipe otherwise
+  static_cast<void>(ignored);
+  for (;;) ::pause();
+}
+
+// Killed and reaped with its owner; the namespace lives on in the descriptor.
+class Holder {
+ public:
+  explicit Holder(pid_t pid) : pid_(pid) {}
+  Holder(const Holder&) = delete;
+  Holder& operator=(const Holder&) = delete;
+  ~Holder() {
+    ::kill(pid_, SIGKILL);
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+
+ private:
+  pid_t pid_;
+};
+
+std::string id_map_text(const HostIds& host, std::uint32_t candidate) {
+  return "0 " + std::to_string(host.root) + " 1\n" + std::to_string(candidate) + " " + std::to_string(host.candidate) +
+         " 1\n";
+}
+
+Result<Fd> mount_of(const Fd& descriptor) {
+  const long mount =
+      ::syscall(SYS_open_tree, descriptor.get(), "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+  if (mount < 0) return sys_error("open_tree", "the run's user namespace", errno);
+  return Fd(static_cast<int>(mount));
+}
+
+}  // namespace
+
+Result<bool> may_set_limits_of_others() {
+  const std::string path = "/proc/self/status";
+  const auto status = TRY(parse_process_status(TRY(sys::read_file(sys::kHere, path)), path));
+  return (status.cap_effective >> kCapSysResource & 1) != 0;
+}
+
+Result<UserNamespaceMade> make_user_namespace(const Policy& policy) {
+  sys::Pipe report = TRY(sys::pipe());
+  const pid_t pid = ::fork();
+  if (pid < 0) return sys_error("fork", "the holder of a user namespace", errno);
+  if (pid == 0) hold_namespace(policy.host_ids->owner, report.write.get());
+  const Holder holder(pid);
+  report.write.reset();
+  int failed = 0;
+  if (::read(report.read.get(), &failed, sizeof failed) != sizeof failed)
+    return fault("make a user namespace for the run: the process that should hold it is gone");
+  if (failed != 0) return sys_error("make a user namespace for the run:", "unshare", failed);
+  const Fd process = TRY(sys::open_directory(sys::kHere, "/proc/" + std::to_string(pid)));
+  TRY_VOID(sys::write_file(process.get(), "gid_map", id_map_text(*policy.host_ids, policy.gid)));
+  TRY_VOID(sys::write_file(process.get(), "uid_map", id_map_text(*policy.host_ids, policy.uid)));
+  UserNamespaceMade made;
+  made.descriptor = TRY(sys::openat(process.get(), "ns/user", O_RDONLY));
+  made.mount = TRY(mount_of(made.descriptor));
+  return made;
+}
+
+}  // namespace benchsand

@@ -1,0 +1,19 @@
+// A run's user namespace, made before the delegate starts: it must belong to the run's own host id. The kernel charges what is
+// counted per user (inotify instances, pending signals, ...) to a namespace's owner too; were that the host's root, a candidate
+// could use up what the host's own services need, and two runs would share it.
+#pragma once
+
+#include "oci/policy.h"
+#include "shim/sys.h"
+
+namespace benchsand {
+
+// Its descriptor, and a detached mount of it, for a delegate joins a namespace by path.
+struct UserNamespaceMade {
+  Fd descriptor, mount;
+};
+// CAP_SYS_RESOURCE, which root may lack in a container. Without it only the owner may set limits in a user namespace.
+Result<bool> may_set_limits_of_others();
+Result<UserNamespaceMade> make_user_namespace(const Policy& policy);
+
+}  // namespace benchsand
