@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "neighbours.h"
+
 enum { kMebibyte = 1 << 20 };
 
 static void touch_memory(long mebibytes) {
@@ -431,6 +433,9 @@ static const struct {
     {"create-in-root", create_in_root},
     {"odd-outputs", odd_outputs},
     {"tell-all", tell_all},
+    {"leave-marks", leave_marks},
+    {"look-for-marks", look_for_marks},
+    {"meet-yourself", meet_yourself},
     {"measure", measure},
     {"stages", stages},
 };

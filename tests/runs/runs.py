@@ -21,6 +21,7 @@ sys.dont_write_bytecode = True
 
 import egress
 import intruders
+import neighbours
 from harness import MIB, SOURCE, Bench, Wrong, between, dead_runs, equal, run_scenarios
 
 SCENARIOS = dict(intruders.SCENARIOS)
@@ -413,6 +414,11 @@ def nothing_inside_names_the_host(bench):
             raise Wrong(f"the candidate read {found}")
         if profile != "strict" and (not found or run.record["policy"]["relaxations"][-1] != "rootfs_mount: bind"):
             raise Wrong(f"the control is no control: {found}, {run.record['policy']['relaxations']}")
+
+
+@scenario
+def two_runs_cannot_reach_each_other(bench):
+    neighbours.check(bench)
 
 
 @scenario
