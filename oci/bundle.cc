@@ -83,6 +83,7 @@ json resources(const Policy& policy, const HostFacts& host, const BundlePlaces& 
       {"pids", {{"limit", policy.limits.processes}}},
       {"cpu", {{"quota", policy.limits.cpus_milli * kCpuPeriodUs / 1000}, {"period", kCpuPeriodUs}}},
   };
+  if (!policy.cpuset.empty()) result["cpu"]["cpus"] = policy.cpuset;
   if (host.cgroup == CgroupLayout::v2) {
     // One OOM kill ends the whole run, not a random child of it.
     result["unified"]["memory.oom.group"] = "1";

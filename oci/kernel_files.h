@@ -37,6 +37,17 @@ Result<KeyedCounters> parse_keyed(const std::string& text, const std::string& so
 // cgroup.procs, cgroup.threads, tasks: a number a line. An empty file is legal.
 Result<std::vector<std::uint64_t>> parse_numbers(const std::string& text, const std::string& source);
 
+struct Pressure {
+  std::uint64_t some_us = 0;
+  std::optional<std::uint64_t> full_us;  // cpu has it since Linux 5.13
+};
+// /proc/pressure/{cpu,memory,io}: the totals, in microseconds since boot.
+Result<Pressure> parse_pressure(const std::string& text, const std::string& source);
+
+// io.stat (v2) and blkio.throttle.io_service_bytes (v1): bytes written, over all devices.
+Result<std::uint64_t> parse_io_stat_writes(const std::string& text, const std::string& source);
+Result<std::uint64_t> parse_blkio_writes(const std::string& text, const std::string& source);
+
 struct CgroupMembership {
   std::uint32_t hierarchy = 0;
   std::vector<std::string> controllers;

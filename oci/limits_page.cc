@@ -65,7 +65,7 @@ std::vector<Row> asked_rows(const Profile& profile) {
 std::vector<Row> fixed_rows(const Profile& profile) {
   const auto bytes = [](std::uint64_t value) { return format_quantity(value, Unit::bytes); };
   const auto count = [](std::uint64_t value) { return format_quantity(value, Unit::count); };
-  return {
+  std::vector<Row> rows = {
       {"stdio_total", bytes(profile.stdio_total_bytes), "", "stdout and stderr together; ends the run"},
       {"memory_headroom", bytes(profile.memory_headroom_bytes), "", "memory must be at least disk plus this"},
       {"collect.files", count(profile.collect.files), "", "files copied out of the output"},
@@ -77,6 +77,9 @@ std::vector<Row> fixed_rows(const Profile& profile) {
       {"egress_counters", names_of(profile.egress_counters), "", "counted by BPF programs; `sockets` also refuses"},
       {"user_namespace", to_text(profile.user_namespace), "", explain(profile.user_namespace)},
   };
+  if (!profile.cpuset.empty())
+    rows.push_back({"cpuset", profile.cpuset, "", "processors of the host that the run may use"});
+  return rows;
 }
 
 std::string markdown_row(const Row& row, std::size_t columns) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "oci/processor_list.h"
 #include "oci/units.h"
 #include "oci/yaml_tree.h"
 
@@ -169,6 +170,14 @@ void notice_what_cannot_be_reached(Decision& decision) {
   }
 }
 
+void notice_small_cpuset(Decision& decision) {
+  const auto list = parse_processor_list(decision.profile.cpuset);
+  if (!list || decision.policy.limits.cpus_milli <= list->count * 1000) return;
+  decision.policy.notices.push_back("limits.cpus: " + format_quantity(decision.policy.limits.cpus_milli, Unit::milli) +
+                                    " is more than the cpuset of profile " + in_quotes(decision.profile.name) +
+                                    " has, " + std::to_string(list->count));
+}
+
 void decide_command(Decision& decision) {
   const auto holds_nul = [](const std::string& text) { return text.find('\0') != std::string::npos; };
   decision.policy.command = decision.task.command;
@@ -264,6 +273,7 @@ void take_from_profile(Decision& decision) {
   policy.timeline_us = profile.timeline_us;
   policy.refusals = profile.refusals;
   policy.seccomp = profile.seccomp;
+  policy.cpuset = profile.cpuset;
   if (profile.filter_proof == FilterProof::compiled) policy.relaxations.push_back("filter_proof: compiled");
   policy.rootfs_mount = profile.rootfs_mount;
   if (profile.rootfs_mount == RootfsMount::bind) policy.relaxations.push_back("rootfs_mount: bind");
@@ -280,10 +290,10 @@ void take_from_profile(Decision& decision) {
   }
 }
 
-constexpr std::array kRules{take_from_profile,       decide_limits,  fit_default_disk,
-                            check_memory_holds_disk, check_smallest, notice_what_cannot_be_reached,
-                            decide_command,          decide_env,     decide_mounts,
-                            decide_host_paths,       decide_workdir};
+constexpr std::array kRules{take_from_profile,       decide_limits,     fit_default_disk,
+                            check_memory_holds_disk, check_smallest,    notice_what_cannot_be_reached,
+                            notice_small_cpuset,     decide_command,    decide_env,
+                            decide_mounts,           decide_host_paths, decide_workdir};
 
 }  // namespace
 

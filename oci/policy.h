@@ -55,6 +55,7 @@ struct Policy {
   RefusalCaps refusals;
   RootfsMount rootfs_mount = RootfsMount::overlay;
   UserNamespace user_namespace = UserNamespace::own;
+  std::string cpuset;  // processors of the host, as the kernel writes them; empty: not asked for
   SeccompRules seccomp;
   std::vector<EgressCounter> egress_counters;
   std::set<Relaxation> taken_down;  // by a test; see oci/relaxation.h

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "oci/processor_list.h"
 #include "oci/timeline.h"
 #include "oci/yaml_reader.h"
 
@@ -11,8 +12,9 @@ namespace benchsand {
 namespace {
 
 std::vector<std::string> profile_keys() {
-  return {"benchsand_profile", "name",     "limits",   "stdio_total",  "memory_headroom", "collect",        "identity",
-          "filter_proof",      "timeline", "refusals", "rootfs_mount", "egress_counters", "user_namespace", "seccomp"};
+  return {"benchsand_profile", "name",         "limits",   "stdio_total", "memory_headroom", "collect",
+          "identity",          "filter_proof", "timeline", "refusals",    "rootfs_mount",    "egress_counters",
+          "user_namespace",    "cpuset",       "seccomp"};
 }
 
 // A bound of the house is never unusable: falling back is for tasks, a profile is complete or refused.
@@ -154,6 +156,16 @@ void read_user_namespace(const YamlNode& node, Profile& profile, Problems& probl
     problems.add(node.position, "user_namespace: " + in_quotes(*text) + " is neither \"own\" nor \"host\"");
 }
 
+void read_cpuset(const YamlNode& node, Profile& profile, Problems& problems) {
+  const auto text = read_text(node, "cpuset", problems);
+  if (!text) return;
+  if (const auto list = parse_processor_list(*text))
+    profile.cpuset = list->text;
+  else
+    problems.add(node.position,
+                 "cpuset: " + in_quotes(*text) + " is not a list of processors, for example \"0-3\" or \"0,2\"");
+}
+
 std::optional<ArgumentRule> read_argument_rule(const YamlNode& node, const std::string& path, Problems& problems) {
   const MappingReader reader(node, path, {"call", "arg", "mask", "is"}, problems);
   const YamlNode* call = reader.require("call");
@@ -247,6 +259,7 @@ void read_profile(const YamlNode& root, Profile& profile, Problems& problems) {
   if (const YamlNode* mount = reader.require("rootfs_mount")) read_rootfs_mount(*mount, profile, problems);
   if (const YamlNode* counters = reader.require("egress_counters")) read_egress_counters(*counters, profile, problems);
   if (const YamlNode* user = reader.require("user_namespace")) read_user_namespace(*user, profile, problems);
+  if (const YamlNode* cpuset = reader.find("cpuset")) read_cpuset(*cpuset, profile, problems);
   const YamlNode* seccomp = reader.require("seccomp");
   if (seccomp != nullptr) read_seccomp(*seccomp, profile.seccomp, problems);
   // The rules of the whole need the parts.

@@ -57,6 +57,8 @@ struct Profile {
   RootfsMount rootfs_mount = RootfsMount::overlay;
   std::vector<EgressCounter> egress_counters;  // attached and required; each that is missing is a loosening
   UserNamespace user_namespace = UserNamespace::own;
+  // Processors of the host that a run may use, in the kernel's own form; empty: those that benchsand itself may use.
+  std::string cpuset;
   SeccompRules seccomp;
 };
 

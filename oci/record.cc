@@ -164,6 +164,7 @@ json policy_json(const Policy& policy) {
       {"rootfs_mount", to_text(policy.rootfs_mount)},
       {"egress_counters", counters_json(policy.egress_counters)},
       {"user_namespace", to_text(policy.user_namespace)},
+      {"cpuset", policy.cpuset.empty() ? json() : json(policy.cpuset)},
       {"seccomp", rules_json(policy.seccomp)},
       {"timeline_us", policy.timeline_us ? json(*policy.timeline_us) : json()},
       {"relaxations", policy.relaxations},
@@ -207,6 +208,7 @@ json make_record(const Policy& policy, const HostFacts& host, const RunFacts& ru
       {"stderr", stream_json(run.stderr_stream)},
       {"timeline", run.timeline},
   };
+  for (const auto& notice : run.notices) record["notices"].push_back(printable(notice));
   record["digest"] = record_digest(record);
   return record;
 }

@@ -42,6 +42,7 @@ struct RunFacts {
   StreamFacts stdout_stream, stderr_stream;
   nlohmann::json timeline;  // null: the profile wants none, or the candidate never started
   std::vector<RefusedCalls> refusals;
+  std::vector<std::string> notices;  // what the host saw that breaks no wall
 };
 
 // `policy` may be null when the run failed before one was decided.

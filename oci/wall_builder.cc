@@ -1,5 +1,7 @@
 #include "oci/wall_builder.h"
 
+#include "oci/processor_list.h"
+
 namespace benchsand {
 
 namespace {
@@ -76,6 +78,13 @@ WallBuilder& WallBuilder::named(const std::string& name) {
   return add(name, "a name", [](const Value& v, const Evidence&) {
     const auto* text = std::get_if<std::string>(&v);
     return text && !text->empty();
+  });
+}
+
+WallBuilder& WallBuilder::processors_or(const std::string& name, const std::string& otherwise) {
+  return add(name, "a list of processors, or " + otherwise, [otherwise](const Value& v, const Evidence&) {
+    const auto* text = std::get_if<std::string>(&v);
+    return text && (*text == otherwise || parse_processor_list(*text));
   });
 }
 

@@ -105,7 +105,10 @@ void output(const Policy& policy, const HostFacts&, WallBuilder wall) {
       .named("source_identity")
       .same_as("identity", "output.source_identity")
       .equals("bytes", bytes)
-      .equals("inodes", policy.limits.files);
+      .equals("inodes", policy.limits.files)
+      .counted_or("device_writes", kNotOnThisHost);
+  // What was written before the door was the delegate's doing.
+  wall.at_the_end().same_as("device_writes.end", "output.device_writes");
   wall.at_the_end().equals("bytes.end", bytes).equals("inodes.end", policy.limits.files);
   wall.spent().at_most("bytes_used", bytes).at_most("inodes_used", policy.limits.files);
 }
@@ -141,7 +144,12 @@ void cpu_time(const Policy& policy, const HostFacts&, WallBuilder wall) {
       .counted("usage_us");
   wall.at_the_end().equals("cpus_milli.end", policy.limits.cpus_milli).at_least("usage_us.end", "cpu-time.usage_us");
   wall.spent().difference_of("used_us", "cpu-time.usage_us.end", "cpu-time.usage_us");
-  wall.spent().at_most("overshoot_us", kLatestEnforcementUs);
+  wall.spent().at_most("overshoot_us", kLatestEnforcementUs).counted("throttled_periods").counted("throttled_us");
+  if (policy.cpuset.empty())
+    wall.at_the_door().processors_or("cpuset", kNoCpuset);
+  else
+    wall.at_the_door().equals("cpuset", policy.cpuset);
+  wall.at_the_end().same_as("cpuset.end", "cpu-time.cpuset");
 }
 
 void wall_time(const Policy& policy, const HostFacts&, WallBuilder wall) {

@@ -32,6 +32,12 @@ std::vector<Rule> wall_rules(const Policy& policy, const HostFacts& host);
 // What a kernel without an optional counter is recorded with (pids.peak before 6.6, memory.peak before 5.19).
 inline constexpr const char* kNotInThisKernel = "not in this kernel";
 
+// What a host without the controller that would count is recorded with.
+inline constexpr const char* kNotOnThisHost = "not on this host";
+
+// What stands for the processors of a run where no cpuset controller is at work.
+inline constexpr const char* kNoCpuset = "no cpuset";
+
 // Left-over processes are counted when init calls exit_group, or before the supervisor kills. An init that ends in another
 // way (a signal, exit(2) by its last thread) takes its pid namespace along before anybody can count.
 inline constexpr const char* kInitEndedFirst = "init ended before they could be counted";

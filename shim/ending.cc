@@ -1,5 +1,7 @@
 #include "shim/ending.h"
 
+#include <algorithm>
+
 #include "oci/walls.h"
 
 namespace benchsand {
@@ -38,6 +40,23 @@ void spend(Evidence& evidence, const Watched& watched, const Limits& limits, std
   }
   evidence.set("cpu-time.used_us", *last - *first, source);
   evidence.set("cpu-time.overshoot_us", beyond(*last - *first, limits.cpu_time_us), source);
+}
+
+// A number that is missing here breaks its wall; the notices of a run that is refused matter less.
+RunShare run_share(const Evidence& evidence, const Limits& limits) {
+  RunShare share;
+  // Outputs are copied later.
+  if (const auto* bytes = number_at(evidence, "stdio.stdout_bytes"))
+    share.kept_bytes = std::min(*bytes, limits.stdout_bytes);
+  if (const auto* bytes = number_at(evidence, "stdio.stderr_bytes"))
+    share.kept_bytes += std::min(*bytes, limits.stderr_bytes);
+  if (const auto* kills = number_at(evidence, "memory.oom_kills")) share.oom_kills = *kills;
+  if (const auto* used = number_at(evidence, "wall-time.used_us")) share.wall_us = *used;
+  if (const auto* used = number_at(evidence, "cpu-time.used_us")) share.cpu_us = *used;
+  if (const auto* throttled = number_at(evidence, "cpu-time.throttled_us")) share.throttled_us = *throttled;
+  const auto* peak = number_at(evidence, "memory.peak");
+  share.near_memory_limit = !peak || *peak >= limits.memory_bytes - limits.memory_bytes / 16;
+  return share;
 }
 
 // A number that is missing here breaks its wall in judge; the cause it would have given no longer matters then.

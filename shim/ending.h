@@ -2,6 +2,7 @@
 #pragma once
 
 #include "oci/evidence.h"
+#include "oci/host_changes.h"
 #include "oci/verdict.h"
 #include "shim/supervisor.h"
 
@@ -10,6 +11,8 @@ namespace benchsand {
 // wall-time, cpu-time, stdio and the processes left behind.
 void spend(Evidence& evidence, const Watched& watched, const Limits& limits, std::uint64_t stdout_bytes,
            std::uint64_t stderr_bytes);
+
+RunShare run_share(const Evidence& evidence, const Limits& limits);
 
 EndFacts end_facts(const Evidence& evidence, const Watched& watched, int wait_status);
 

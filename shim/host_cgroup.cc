@@ -73,15 +73,24 @@ Result<Fd> make_outer(const Hierarchy& hierarchy, const std::string& id) {
   return sys::open_directory(hierarchy.root.get(), path);
 }
 
+Result<void> hand_down(int dir, const std::vector<std::string>& controllers) {
+  const auto enabled = words(TRY(sys::read_file(dir, "cgroup.subtree_control")));
+  std::string missing;
+  for (const auto& controller : controllers)
+    if (!enabled.contains(controller)) missing += (missing.empty() ? "+" : " +") + controller;
+  return missing.empty() ? Result<void>() : sys::write_file(dir, "cgroup.subtree_control", missing);
+}
+
 // v2: a controller's files exist in a cgroup only when every ancestor hands the controller down.
-Result<void> hand_down_controllers(const Hierarchy& hierarchy, const Fd& outer) {
+Result<void> hand_down_controllers(const Hierarchy& hierarchy, const Fd& outer, bool cpuset) {
   const Fd prefix = TRY(sys::open_directory(hierarchy.root.get(), kCgroupPrefix));
-  for (const int dir : {hierarchy.root.get(), prefix.get(), outer.get()}) {
-    const auto enabled = words(TRY(sys::read_file(dir, "cgroup.subtree_control")));
-    for (const char* controller : {"memory", "pids", "cpu"})
-      if (!enabled.contains(controller))
-        TRY_VOID(sys::write_file(dir, "cgroup.subtree_control", std::string("+") + controller));
-  }
+  std::vector<std::string> required = {"memory", "pids", "cpu"};
+  if (cpuset) required.push_back("cpuset");
+  for (const int dir : {hierarchy.root.get(), prefix.get(), outer.get()}) TRY_VOID(hand_down(dir, required));
+  // Only counts. Where it cannot be had, the record says so.
+  if (!hierarchy.controllers.contains("io")) return {};
+  for (const int dir : {hierarchy.root.get(), prefix.get(), outer.get()})
+    if (!hand_down(dir, {"io"})) return {};
   return {};
 }
 
@@ -219,8 +228,13 @@ Result<void> remove_run_cgroups(const CgroupHost& host, const std::string& id) {
   return {};
 }
 
-Result<RunCgroup> RunCgroup::create(const CgroupHost& host, const std::string& id) {
+Result<RunCgroup> RunCgroup::create(const CgroupHost& host, const std::string& id, bool cpuset) {
   if (!is_run_id(id)) return fault("create the cgroup of run '" + id + "': not a run id");
+  if (cpuset && !host.with("cpuset"))
+    return fault(
+        "keep the run on the processors of the profile's cpuset: this host has no cpuset controller; mount or enable "
+        "it, "
+        "or leave cpuset out of the profile");
   RunCgroup cgroup;
   cgroup.layout_ = host.layout();
   cgroup.id_ = id;
@@ -230,7 +244,8 @@ Result<RunCgroup> RunCgroup::create(const CgroupHost& host, const std::string& i
       return fault(
           "make a cgroup below " + hierarchy.mount + ": " + outer.error().message +
           "; benchsand needs a writable cgroup file system (in a container: --privileged, or run it on the host)");
-    if (hierarchy.unified && host.layout() == CgroupLayout::v2) TRY_VOID(hand_down_controllers(hierarchy, *outer));
+    if (hierarchy.unified && host.layout() == CgroupLayout::v2)
+      TRY_VOID(hand_down_controllers(hierarchy, *outer, cpuset));
     cgroup.places_.push_back({&hierarchy, std::move(*outer), Fd()});
   }
   return cgroup;

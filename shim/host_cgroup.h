@@ -67,7 +67,8 @@ struct Meter {
 
 class RunCgroup {
  public:
-  static Result<RunCgroup> create(const CgroupHost& host, const std::string& id);
+  // `cpuset`: the run is to be kept on some processors.
+  static Result<RunCgroup> create(const CgroupHost& host, const std::string& id, bool cpuset = false);
 
   // As the delegate must be told: "/benchsand/ID/ct".
   std::string leaf_path() const;
@@ -109,6 +110,9 @@ class RunCgroup {
 
   void observe_v2_limits(Evidence& evidence, const std::string& suffix) const;
   void observe_v1_limits(Evidence& evidence, const std::string& suffix) const;
+  void take_cpuset(Evidence& evidence, const std::string& suffix) const;
+  void take_device_writes(Evidence& evidence, const std::string& suffix) const;
+  void take_throttling(Evidence& evidence) const;
   void take_counter(Evidence& evidence, const std::string& key, const std::string& controller, const std::string& file,
                     bool optional) const;
   void take_keyed(Evidence& evidence, const std::string& key, const std::string& controller, const std::string& file,

@@ -173,6 +173,65 @@ void RunCgroup::observe_v1_limits(Evidence& evidence, const std::string& suffix)
   evidence.take("cpu-time.cpus_milli" + suffix, observe(), source);
 }
 
+// Those that the kernel lets the run use, which is never more than what was asked for and can be less.
+void RunCgroup::take_cpuset(Evidence& evidence, const std::string& suffix) const {
+  const std::string key = "cpu-time.cpuset" + suffix;
+  const Place* from = place("cpuset");
+  const std::string file = from && !from->hierarchy->unified ? "cpuset.effective_cpus" : "cpuset.cpus.effective";
+  if (!from) return evidence.set(key, std::string(kNoCpuset), file);
+  const auto text = read(*from, file);
+  // v2: the controller is there, but was not handed down to this run.
+  if (!text && text.error().error_number == ENOENT) return evidence.set(key, std::string(kNoCpuset), name(*from, file));
+  if (!text) return evidence.missing(key, text.error().message, name(*from, file));
+  evidence.set(key, text->substr(0, text->find('\n')), name(*from, file));
+}
+
+namespace {
+
+// Since Linux 6.10 the v1 counter only runs where somebody has set a throttle; then it is 0 for the whole host, which has
+// written something since it booted, and a 0 here would mean nothing.
+Result<bool> v1_counts_writes(const Hierarchy& hierarchy, const std::string& file) {
+  const auto text = TRY(sys::read_file(hierarchy.root.get(), file));
+  return TRY(parse_blkio_writes(text, hierarchy.mount + "/" + file)) > 0;
+}
+
+}  // namespace
+
+void RunCgroup::take_device_writes(Evidence& evidence, const std::string& suffix) const {
+  const std::string key = "output.device_writes" + suffix;
+  const Place* v1 = place("blkio");
+  const Place* from = v1 ? v1 : place("io");
+  const std::string file = v1 ? "blkio.throttle.io_service_bytes" : "io.stat";
+  if (!from) return evidence.set(key, std::string(kNotOnThisHost), file);
+  const std::string source = name(*from, file);
+  const auto text = read(*from, file);
+  const auto counts = v1 && text ? v1_counts_writes(*v1->hierarchy, file) : Result<bool>(true);
+  if (!counts) return evidence.missing(key, counts.error().message, source);
+  if (!*counts || (!text && text.error().error_number == ENOENT))
+    return evidence.set(key, std::string(kNotOnThisHost), source);
+  if (!text) return evidence.missing(key, text.error().message, source);
+  evidence.take(key, v1 ? parse_blkio_writes(*text, source) : parse_io_stat_writes(*text, source), source);
+}
+
+// v1 counts in nanoseconds.
+void RunCgroup::take_throttling(Evidence& evidence) const {
+  const bool v2 = layout_ == CgroupLayout::v2;
+  const Place* from = place("cpu");
+  const std::string source = from ? name(*from, "cpu.stat") : "cpu.stat",
+                    time = v2 ? "throttled_usec" : "throttled_time";
+  const auto read_counters = [&]() -> Result<KeyedCounters> {
+    if (!from) return fault("no cpu controller");
+    return parse_keyed(TRY(read(*from, "cpu.stat")), source, {"nr_throttled", time});
+  };
+  const auto counters = read_counters();
+  if (!counters) {
+    evidence.missing("cpu-time.throttled_periods", counters.error().message, source);
+    return evidence.missing("cpu-time.throttled_us", counters.error().message, source);
+  }
+  evidence.set("cpu-time.throttled_periods", counters->at("nr_throttled"), source + " nr_throttled");
+  evidence.set("cpu-time.throttled_us", counters->at(time) / (v2 ? 1 : 1000), source + " " + time);
+}
+
 void RunCgroup::observe_alone(Evidence& evidence) const {
   evidence.take("processes.at_door", processes(), name(unified(), "cgroup.procs"));
   take_counter(evidence, "processes.peak_at_door", "pids", "pids.peak", true);
@@ -184,6 +243,8 @@ void RunCgroup::observe_limits(Evidence& evidence, const std::string& suffix) co
   else
     observe_v1_limits(evidence, suffix);
   take_limit(evidence, "processes.limit" + suffix, "pids", "pids.max");
+  take_cpuset(evidence, suffix);
+  take_device_writes(evidence, suffix);
   const auto usage = cpu_usage_us();
   evidence.take("cpu-time.usage_us" + suffix, usage, name(unified(), "cpu.stat") + " usage_usec");
   // By name below the outer cgroup that we made, not through the descriptor: another cgroup under the same name must show.
@@ -207,6 +268,7 @@ void RunCgroup::observe_spent(Evidence& evidence) const {
   }
   take_counter(evidence, "processes.peak", "pids", "pids.peak", true);
   take_keyed(evidence, "processes.refused", "pids", "pids.events", "max");
+  take_throttling(evidence);
 }
 
 void RunCgroup::observe_empty(Evidence& evidence) const {

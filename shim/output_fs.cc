@@ -1,7 +1,6 @@
 #include "shim/output_fs.h"
 
 #include <sys/mount.h>
-#include <sys/statfs.h>
 
 #include <cerrno>
 
@@ -12,9 +11,7 @@ namespace benchsand {
 namespace {
 
 Result<struct statfs> space(const Fd& mount) {
-  struct statfs facts {};
-  if (::fstatfs(mount.get(), &facts) != 0) return sys_error("fstatfs", "output", errno);
-  return facts;
+  return sys::fstatfs(mount, "output");
 }
 
 std::uint64_t used_bytes(const struct statfs& facts) {

@@ -16,6 +16,7 @@ class ResultFolder {
   Result<void> make();
   std::string partial_path() const { return base_ + "/" + partial_name(id_); }
   std::string path() const { return base_ + "/" + id_; }
+  const Fd& dir() const { return dir_; }
   Result<Fd> create_stream(const std::string& name) const;  // stdout, stderr
   Result<Fd> output() const;                                // the empty directory for collect_outputs
   // Writes record and sums, syncs, and gives the folder its name. Only then does the run have a result.

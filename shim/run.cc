@@ -13,6 +13,7 @@
 #include "shim/collect.h"
 #include "shim/door.h"
 #include "shim/ending.h"
+#include "shim/host_baseline.h"
 #include "shim/host_egress.h"
 #include "shim/host_ids.h"
 #include "shim/host_tasks.h"
@@ -98,6 +99,7 @@ class Run {
   std::optional<HostEgress> egress_;
   std::optional<Door> door_;
   std::optional<TaskWatch> tasks_;
+  HostBaseline baseline_{host_.cgroup};
   Watched watched_;
   bool started_ = false;
   Fd signals_, stdin_, wall_timer_;
@@ -119,7 +121,7 @@ Result<void> Run::prepare(const std::string& results_directory) {
   remains_.partial_results = results_->partial_path();
   TRY_VOID(remains_.folder->note_results(remains_.partial_results));
   TRY_VOID(results_->make());
-  remains_.cgroup = TRY(RunCgroup::create(host_.cgroup, facts_.id));
+  remains_.cgroup = TRY(RunCgroup::create(host_.cgroup, facts_.id, !policy_.cpuset.empty()));
   TRY_VOID(take_host_ids());
   TRY_VOID(make_mounts());
   out_ = TRY(OutputStream::create(TRY(results_->create_stream("stdout")), "stdout", policy_.limits.stdout_bytes));
@@ -165,6 +167,7 @@ Result<void> Run::make_mounts() {
 Result<void> Run::story() {
   TRY_VOID(write_bundle());
   TRY_VOID(start_delegate());
+  baseline_.take(*results_, *remains_.folder, *rootfs_, inputs_);
   made_.filter = TRY(expect_filter(policy_));
   egress_ = HostEgress::load(policy_);
   TRY_VOID(remains_.delegate->executed());
@@ -335,6 +338,7 @@ Result<void> Run::observe_end() {
   facts_.refusals = ledger_.entries();
   spend(evidence_, watched_, policy_.limits, out_->bytes(), err_->bytes());
   end_ = end_of(end_facts(evidence_, watched_, static_cast<int>(stat.wait_status)), policy_.limits);
+  facts_.notices = baseline_.notices(run_share(evidence_, policy_.limits));
   return {};
 }
 

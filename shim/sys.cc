@@ -169,6 +169,12 @@ Result<struct stat> fstat(const Fd& fd, const std::string& name) {
   return facts;
 }
 
+Result<struct statfs> fstatfs(const Fd& fd, const std::string& name) {
+  struct statfs facts {};
+  if (::fstatfs(fd.get(), &facts) != 0) return sys_error("fstatfs", name, errno);
+  return facts;
+}
+
 Result<void> fsync(const Fd& fd, const std::string& name) {
   if (::fsync(fd.get()) != 0) return sys_error("fsync", name, errno);
   return {};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -72,6 +73,7 @@ Result<void> replace_file(const std::string& path, std::string_view bytes, mode_
 Result<std::string> readlinkat(int dir, const std::string& path);
 Result<struct stat> fstatat(int dir, const std::string& path, int flags);
 Result<struct stat> fstat(const Fd& fd, const std::string& name);
+Result<struct statfs> fstatfs(const Fd& fd, const std::string& name);
 Result<void> fsync(const Fd& fd, const std::string& name);
 Result<bool> exists(int dir, const std::string& path);
 Result<std::vector<std::string>> list_directory(int dir, const std::string& path);  // sorted, without . and ..

@@ -1,14 +1,15 @@
-"""What root on the host can do to a run while it runs, and what must become of the run then."""
+"""What else happens on the host while a run runs: root that puts a hand in, others that take what they want, fewer processors."""
 
 import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import time
 from pathlib import Path
 
-from harness import Run, Wrong, between, equal
+from harness import MIB, Run, Wrong, between, equal
 
 CGROUPS = Path("/sys/fs/cgroup")
 SCENARIOS = {}
@@ -18,6 +19,10 @@ UNIFIED = CGROUPS / "unified" if (CGROUPS / "unified").is_dir() else CGROUPS
 def hierarchies(controller):
     """The cgroup2 tree, and on a hybrid host a v1 hierarchy too."""
     return [UNIFIED] if UNIFIED == CGROUPS else [UNIFIED, CGROUPS / controller]
+
+
+def has_controller(name):
+    return (CGROUPS / name).is_dir() or name in (UNIFIED / "cgroup.controllers").read_text().split()
 
 
 def write(path, text):
@@ -50,6 +55,31 @@ class OwnCgroup:
 
     def take(self, pid):
         write(self.path / "cgroup.procs", pid)
+
+
+class Disk:
+    """Something to write on that ends on a block device: a file in the folder, or a loop device where that is a tmpfs."""
+
+    def __init__(self, folder):
+        self.folder, self.device = folder, None
+
+    def __enter__(self):
+        if os.major(os.stat(self.folder).st_dev) != 0:
+            return self.folder / "disk"
+        module = f"/usr/lib/uml/modules/{os.uname().release}/kernel/drivers/block/loop.ko"
+        subprocess.run(["busybox", "insmod", module], capture_output=True)  # it may be there already
+        image = self.folder / "disk.image"
+        image.write_bytes(bytes(8 << 20))
+        device = self.folder / "loop0"
+        os.mknod(device, 0o600 | stat.S_IFBLK, os.makedev(7, 0))
+        self.device = device
+        subprocess.run(["losetup", device, image], check=True, capture_output=True)
+        return device
+
+    def __exit__(self, *_):
+        if self.device:
+            subprocess.run(["losetup", "-d", self.device], check=True, capture_output=True)
+            self.device.unlink()
 
 
 class Process:
@@ -175,7 +205,7 @@ def a_process_with_privileges_in_every_namespace_ends_the_run(bench):
     with Running(bench, bench.candidate("sleep", 300)) as run:
         place = run.leaf(UNIFIED) / "cgroup.procs"
         # Opened on the host, written from inside: nsenter itself stays where it was.
-        enter = f"exec 9>{place}; exec nsenter -t {run.candidates[0]} -m -p -i -u -n -C sh -c 'echo 0 >&9; exec sleep 300'"
+        enter = f"exec 9>{place}; exec nsenter -t {run.candidates[0]} -U -m -p -i -u -n -C --preserve-credentials sh -c 'echo 0 >&9; exec sleep 300'"
         run.process.send_signal(signal.SIGSTOP)  # no look while it is on its way
         with Process(["sh", "-c", enter]):
             run.wait_until(lambda: len(place.read_text().split()) == 2, "the intruder is not in the cgroup")
@@ -190,3 +220,79 @@ def many_tasks_are_all_looked_at(bench):
     """More than one sample looks at; the end looks at every one of them."""
     run = bench.verb("forks", 1, limits={"processes": 200}).expect(0, "succeeded", "exited")
     between("tasks looked at", run.seen("spent", "processes", "tasks_seen"), 200, 100_000)
+
+
+@scenario
+def a_write_to_a_disk_breaks_the_output_wall(bench):
+    """By the run's cgroup; nothing of the candidate's can, so a process of the host does it in there, while nobody looks."""
+    with Disk(bench.work) as disk, Running(bench, bench.candidate("sleep", 3)) as run:
+        places = [run.leaf(place) / "cgroup.procs" for place in hierarchies("blkio")]
+        join = "".join(f"echo $$ >{place} && " for place in places)
+        run.process.send_signal(signal.SIGSTOP)
+        try:
+            # Opened outside: the run's devices cgroup would refuse it.
+            with open(disk, "wb") as file:
+                subprocess.run(["sh", "-c", f"{join} exec dd if=/dev/zero bs=1M count=2 oflag=direct"], check=True, stdout=file,
+                               stderr=subprocess.DEVNULL)
+        finally:
+            run.process.send_signal(signal.SIGCONT)
+        record = run.finish().record
+        if record["evidence"]["established"]["output"]["device_writes"]["observed"] == "not on this host":
+            equal("walls", run.walls(), set())  # this kernel's v1 counter stands still
+            return
+        equal("walls", (record["verdict"]["scored"], run.walls()), (False, {"output"}))
+        between("bytes", int(run.failure("output")), 2 * MIB, 4 * MIB)
+
+
+@scenario
+def others_killed_for_memory_are_a_notice(bench):
+    memory = UNIFIED if UNIFIED == CGROUPS else CGROUPS / "memory"
+    limit = "memory.max" if memory == CGROUPS else "memory.limit_in_bytes"
+    with Running(bench, bench.candidate("sleep", 1)) as run, OwnCgroup(memory) as own:
+        write(own.path / limit, 8 * MIB)
+        killed = subprocess.run(["sh", "-c", f"echo $$ >{own.path}/cgroup.procs && exec dd if=/dev/zero of=/dev/null bs=64M count=1"],
+                                capture_output=True)
+        equal("status of the other's process", killed.returncode, -signal.SIGKILL)
+        notices = run.finish().expect(0, "succeeded", "exited").record["notices"]
+    if not any(re.fullmatch("host: [0-9]+ process(es)? outside the run killed for memory while it ran", notice) for notice in notices):
+        raise Wrong(f"notices: {notices}")
+    equal("the run's own", run.finish().seen("spent", "memory", "oom_kills"), 0)
+
+
+@scenario
+def space_that_others_take_is_a_notice(bench):
+    size = 512 if bench.slow == 1 else 64  # others on this machine may free some meanwhile; the guest's is memory
+    with Running(bench, bench.candidate("sleep", 1)) as run:
+        with open(bench.work / "others", "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, size * MIB)
+        notices = run.finish().expect(0, "succeeded", "exited").record["notices"]
+    lost = [int(found[1]) for found in (re.fullmatch(r"host: the file system of (?:.*)/out/(?:.*) lost (\d+) MiB while the run ran, of which "
+                                                    r"benchsand wrote 0 MiB", notice) for notice in notices) if found]
+    if len(lost) != 1 or lost[0] < size // 2:
+        raise Wrong(f"notices: {notices}")
+
+
+@scenario
+def a_run_stays_on_its_processors(bench):
+    profile = (bench.profiles / "strict.yaml").read_text()
+    (bench.profiles / "pinned.yaml").write_text(profile.replace("\nseccomp:", "\ncpuset: 0\nseccomp:", 1))
+    run = bench.run_task(bench.write_task(["nproc"]), "pinned")
+    if not has_controller("cpuset"):
+        equal("without a cpuset controller", (run.status, run.record), (3, None))
+        if "this host has no cpuset controller" not in run.stderr:
+            raise Wrong(f"no word of the controller in {run.stderr!r}")
+        return
+    equal("processors inside", run.expect(0, "succeeded", "exited").stdout(), "1\n")
+    equal("cpuset", [run.seen("established", "cpu-time", name) for name in ("cpuset", "cpuset.end")], ["0", "0"])
+    (bench.profiles / "absent.yaml").write_text(profile.replace("\nseccomp:", "\ncpuset: 8000\nseccomp:", 1))
+    run = bench.run_task(bench.write_task(["nproc"]), "absent")
+    equal("a processor that is not there", (run.status, run.record["verdict"]["outcome"], run.record["end"]["cause"]),
+          (3, "fault", "not-started"))
+
+
+@scenario
+def throttling_is_counted(bench):
+    limits = {"cpus": 0.2, "cpu_time": "200ms", "wall_time": bench.seconds(20)}
+    run = bench.verb("spin", limits=limits).expect(124, "limit", "cpu-time")
+    between("throttled periods", run.seen("spent", "cpu-time", "throttled_periods"), 3, 1000)
+    between("throttled us", run.seen("spent", "cpu-time", "throttled_us"), 100_000, 20_000_000 * bench.slow)

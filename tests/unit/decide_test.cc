@@ -404,6 +404,21 @@ TEST_CASE("an egress counter that is left out is on record, each by its name") {
   CHECK(decided(job(), profile)->relaxations.size() == 3);
 }
 
+TEST_CASE("the processors of the profile are the policy's, and too few for cpus is a notice") {
+  CHECK(decided(job())->cpuset == "");
+  Profile profile = house();
+  profile.cpuset = "0,2-3";
+  TaskSpec task = job();
+  CHECK(decided(task, profile)->cpuset == "0,2-3");
+  CHECK(decided(task, profile)->notices.empty());
+  profile.cpuset = "1";
+  task.limits["cpus"] = asked("1", Unit::milli);
+  CHECK(decided(task, profile)->notices.empty());
+  task.limits["cpus"] = asked("1.5", Unit::milli);
+  CHECK(decided(task, profile)->notices ==
+        std::vector<std::string>{"limits.cpus: 1.5 is more than the cpuset of profile \"strict\" has, 1"});
+}
+
 TEST_CASE("the granted mounts: one writable, the kernel's own, inputs, masks") {
   TaskSpec task = job();
   task.inputs = {{"a", "/task"}, {"b", "/data"}};

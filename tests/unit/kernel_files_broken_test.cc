@@ -128,6 +128,37 @@ std::vector<Parser> cgroup_parsers() {
   };
 }
 
+std::vector<Parser> host_parsers() {
+  const std::string averages = " avg10=0.00 avg60=1.50 avg300=0.00 ";
+  return {
+      {.name = "pressure",
+       .good = "some" + averages + "total=@\nfull" + averages + "total=5\n",
+       .run = [](const std::string& text) { return message(parse_pressure(text, "FILE")); },
+       .broken = {{"some", "none", "'some' or 'full' is due: '*'"},
+                  {"full", "some", "the kind stands twice: '*'"},
+                  {"some" + averages + "total=@\n", "", "'some' is missing"},
+                  {"total=@", "@", "'KIND avg10= avg60= avg300= total=' is due: '*'"},
+                  {" avg60=1.50", "", "'KIND avg10= avg60= avg300= total=' is due: '*'"},
+                  {"total=@", "total=1.5", "'1.5' is not a decimal number: '*'"}}},
+      {.name = "io.stat",
+       .good = "8:0 rbytes=1 wbytes=@ rios=1 wios=1\n",
+       .run = [](const std::string& text) { return message(parse_io_stat_writes(text, "FILE")); },
+       .broken = {{"8:0", "sda", "'MAJOR:MINOR KEY=NUMBER' is due: '*'"},
+                  {"8:0", "8:", "'MAJOR:MINOR KEY=NUMBER' is due: '*'"},
+                  {"wbytes", "bytes", "'wbytes=' is missing: '*'"},
+                  {"wbytes=@", "wbytes=", "'' is not a decimal number: '*'"}},
+       .may_be_empty = true},
+      {.name = "blkio",
+       .good = "8:0 Read 1\n8:0 Write @\nTotal 3\n",
+       .run = [](const std::string& text) { return message(parse_blkio_writes(text, "FILE")); },
+       .broken = {{"Total 3\n", "", "'Total' is missing"},
+                  {"Total 3", "Total", "'MAJOR:MINOR OPERATION NUMBER' is due: 'Total'"},
+                  {"8:0 Read 1\n", "Total 1\n", "nothing is due after 'Total': '*'"},
+                  {"8:0 Read", "8:0", "'MAJOR:MINOR OPERATION NUMBER' is due: '8:0 1'"},
+                  {"8:0 Read", "sda Read", "'MAJOR:MINOR OPERATION NUMBER' is due: 'sda Read 1'"}}},
+  };
+}
+
 std::vector<Parser> process_parsers() {
   return {
       {.name = "status",
@@ -236,7 +267,7 @@ Parser mountinfo_parser() {
 
 std::vector<Parser> all_parsers() {
   std::vector<Parser> all = cgroup_parsers();
-  for (const auto& more : {process_parsers(), net_parsers(), std::vector<Parser>{mountinfo_parser()}})
+  for (const auto& more : {host_parsers(), process_parsers(), net_parsers(), std::vector<Parser>{mountinfo_parser()}})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }

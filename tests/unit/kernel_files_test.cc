@@ -115,6 +115,33 @@ TEST_CASE("groups and capabilities that are not empty") {
   CHECK(status.cap_bounding == 0x1ffffffffff);
 }
 
+TEST_CASE("pressure: totals, with and without a line for tasks that all stand still") {
+  const std::string some = "some avg10=59.61 avg60=24.21 avg300=21.23 total=3431573478\n";
+  const Pressure both = value(parse_pressure(some + "full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n", "x"));
+  CHECK(both.some_us == 3431573478);
+  CHECK(both.full_us == 7);
+  CHECK_FALSE(value(parse_pressure(some, "x")).full_us);
+}
+
+TEST_CASE("bytes written to block devices, over all of them") {
+  CHECK(value(parse_io_stat_writes("", "x")) == 0);
+  CHECK(value(parse_io_stat_writes("8:0 rbytes=90 wbytes=4096 rios=2 wios=1 dbytes=0 dios=0\n"
+                                   "253:1 rbytes=0 wbytes=1 rios=0 wios=1 dbytes=0 dios=0\n",
+                                   "x")) == 4097);
+  // Older kernels name devices without counters, even on the line of the next.
+  CHECK(value(parse_io_stat_writes("8:16 \n8:32 8:0 rbytes=90 wbytes=5 rios=2 wios=1 dbytes=0 dios=0\n", "x")) == 5);
+  CHECK(value(parse_blkio_writes("Total 0\n", "x")) == 0);
+  CHECK(
+      value(parse_blkio_writes("8:0 Read 7\n8:0 Write 4096\n8:0 Sync 4100\n8:0 Async 3\n8:0 Discard 0\n8:0 Total 4103\n"
+                               "253:1 Read 1\n253:1 Write 2\n253:1 Total 3\nTotal 4106\n",
+                               "x")) == 4098);
+}
+
+TEST_CASE("numbers, one a line, and none at all") {
+  CHECK(value(parse_numbers("", "x")).empty());
+  CHECK(value(parse_numbers("0\n17\n4194304\n", "x")) == Numbers{0, 17, 4194304});
+}
+
 TEST_CASE("stat of a held process, and a name that imitates the file") {
   for (const std::string door : kDoors) {
     CAPTURE(door);

@@ -145,6 +145,29 @@ TEST_CASE("egress counters: any part of them, in any order, none too") {
   CHECK(read("[]") == "none");
 }
 
+TEST_CASE("a cpuset may be there, and is kept in the kernel's own form") {
+  CHECK(parse_profile(kGood, "p.yaml")->cpuset == "");
+  const auto set = [](const std::string& text) {
+    return parse_profile(with("seccomp:\n", "cpuset: " + text + "\nseccomp:\n"), "p.yaml");
+  };
+  for (const auto& [text, form] : {std::pair{"0-1", "0-1"}, std::pair{"\"3,0,1\"", "0-1,3"}, std::pair{"2", "2"}}) {
+    CAPTURE(text);
+    const auto profile = set(text);
+    REQUIRE(profile);
+    CHECK(profile->cpuset == form);
+  }
+  for (const std::string text : {"all", "1-0", "''", "0x1"}) {
+    CAPTURE(text);
+    const auto profile = set(text);
+    REQUIRE_FALSE(profile);
+    const std::string value = text == "''" ? "" : text;
+    CHECK(profile.message().find(": error: cpuset: \"" + value +
+                                 "\" is not a list of processors, for example \"0-3\" or \"0,2\"") !=
+          std::string::npos);
+  }
+  CHECK(set("[0, 1]").message().find(": error: cpuset: ") != std::string::npos);
+}
+
 TEST_CASE("every limit must be there, whole and greater than zero") {
   for (const LimitField& field : kLimitFields) {
     const std::string name(field.name);

@@ -162,6 +162,32 @@ TEST_CASE("config.json is byte-stable for every delegate and cgroup layout") {
     }
 }
 
+TEST_CASE("a cpuset is in config.json and in the record where it was asked for, and nowhere else") {
+  const BundlePlaces places = {"/r", "/o", "/c", "/l", true};
+  Policy policy = sample::policy();
+  for (const auto layout : {CgroupLayout::hybrid, CgroupLayout::v2}) {
+    policy.cpuset = "";
+    CHECK_FALSE(
+        json::parse(render_bundle(policy, sample::host(layout), places))["linux"]["resources"]["cpu"].contains("cpus"));
+    CHECK(policy_json(policy)["cpuset"] == nullptr);
+    policy.cpuset = "0-1";
+    CHECK(json::parse(render_bundle(policy, sample::host(layout), places))["linux"]["resources"]["cpu"]["cpus"] ==
+          "0-1");
+    CHECK(policy_json(policy)["cpuset"] == "0-1");
+  }
+}
+
+TEST_CASE("what was noticed during the run follows what was decided") {
+  Policy policy = sample::policy();
+  policy.notices = {"decided"};
+  const auto rules = wall_rules(policy, sample::host(CgroupLayout::v2));
+  const auto evidence = sample::evidence(rules);
+  RunFacts run;
+  run.notices = {"host: \xff"};
+  const json record = make_record(policy, sample::host(CgroupLayout::v2), run, rules, evidence, End{}, Verdict{});
+  CHECK(record["notices"] == json::array({"decided", "host: \\xff"}));
+}
+
 TEST_CASE("config.json carries every wall that config.json can carry") {
   const json config =
       json::parse(render_bundle(sample::policy(), sample::host(CgroupLayout::v2), {"/r", "/o", "/c", "/l", true}));

@@ -50,7 +50,7 @@ inline Value value_for(const Rule& rule, const Evidence& evidence) {
   if (const auto range = rule.expected.find(" to "); range != std::string::npos)
     candidates.emplace_back(std::uint64_t{std::stoull("0" + rule.expected.substr(range + 4))});
   for (const auto& guess : {Value(number), Value(rule.expected), Value(std::uint64_t{0}), Value(std::string(64, 'c')),
-                            Value(std::string("name"))})
+                            Value(std::string("name")), Value(std::string("0-1"))})
     candidates.push_back(guess);
   for (const auto& candidate : candidates)
     if (rule.holds(candidate, evidence)) return candidate;

@@ -112,14 +112,34 @@ TEST_CASE("every observation of another kind breaks its wall") {
 
 TEST_CASE("every observation with another value breaks its wall, except counts that are only reported") {
   // These are reported, not judged: any number is right. A new rule that accepts everything has to be put here by hand.
-  const std::set<std::string> reported = {
-      "network.host_namespace",  "network.namespace",        "network.ipv4_no_route", "network.ipv6_no_route",
-      "network.refused_sockets", "syscalls.refused_calls",   "memory.oom_kills",      "processes.refused",
-      "processes.peak_at_door",  "processes.tasks_seen",     "wall-time.used_us",     "stdio.stdout_bytes",
-      "stdio.stderr_bytes",      "syscalls.refused",         "syscalls.of",           "namespaces.host_mnt",
-      "namespaces.mnt",          "namespaces.host_pid",      "namespaces.pid",        "namespaces.host_ipc",
-      "namespaces.ipc",          "namespaces.host_uts",      "namespaces.uts",        "namespaces.host_cgroup",
-      "namespaces.cgroup",       "teardown.processes_killed"};
+  const std::set<std::string> reported = {"network.host_namespace",
+                                          "network.namespace",
+                                          "network.ipv4_no_route",
+                                          "network.ipv6_no_route",
+                                          "network.refused_sockets",
+                                          "syscalls.refused_calls",
+                                          "memory.oom_kills",
+                                          "processes.refused",
+                                          "processes.peak_at_door",
+                                          "processes.tasks_seen",
+                                          "cpu-time.throttled_periods",
+                                          "cpu-time.throttled_us",
+                                          "wall-time.used_us",
+                                          "stdio.stdout_bytes",
+                                          "stdio.stderr_bytes",
+                                          "syscalls.refused",
+                                          "syscalls.of",
+                                          "namespaces.host_mnt",
+                                          "namespaces.mnt",
+                                          "namespaces.host_pid",
+                                          "namespaces.pid",
+                                          "namespaces.host_ipc",
+                                          "namespaces.ipc",
+                                          "namespaces.host_uts",
+                                          "namespaces.uts",
+                                          "namespaces.host_cgroup",
+                                          "namespaces.cgroup",
+                                          "teardown.processes_killed"};
   for (const auto& [policy, host] : all_kinds()) {
     const auto rules = wall_rules(policy, host);
     for (const auto& rule : rules) {
@@ -307,4 +327,44 @@ TEST_CASE("who ended the run") {
   CHECK(cause(facts) == "killed");
   facts.killed_for = Cause::output;
   CHECK(cause(facts) == "output");
+}
+
+TEST_CASE("processors: what was asked for, at the door and at the end; unasked, the same at both") {
+  const auto walls = [](const std::string& asked, const std::string& door, const std::string& end) {
+    auto policy = sample::policy();
+    policy.cpuset = asked;
+    const auto rules = wall_rules(policy, sample::host(CgroupLayout::v2));
+    auto evidence = sample::evidence(rules);
+    evidence.replace("cpu-time.cpuset", {Value(door), "cpuset.cpus.effective"});
+    evidence.replace("cpu-time.cpuset.end", {Value(end), "cpuset.cpus.effective"});
+    return walls_of(judge(rules, evidence, exited(0), std::nullopt));
+  };
+  const std::set<std::string> none, broken = {"cpu-time"};
+  CHECK(walls("0-1", "0-1", "0-1") == none);
+  CHECK(walls("0-1", "0", "0") == broken);
+  CHECK(walls("0-1", "0-1", "0") == broken);
+  CHECK(walls("0-1", kNoCpuset, kNoCpuset) == broken);
+  CHECK(walls("", "0-3", "0-3") == none);
+  CHECK(walls("", kNoCpuset, kNoCpuset) == none);
+  CHECK(walls("", "0-3", "0-2") == broken);
+  CHECK(walls("", "", "") == broken);
+  CHECK(walls("", "0-3 garbage", "0-3 garbage") == broken);
+}
+
+TEST_CASE("bytes on block devices: counted at the door, and no more at the end") {
+  const auto walls = [](const Value& door, const Value& end) {
+    const auto rules = wall_rules(sample::policy(), sample::host(CgroupLayout::v2));
+    auto evidence = sample::evidence(rules);
+    evidence.replace("output.device_writes", {door, "io.stat"});
+    evidence.replace("output.device_writes.end", {end, "io.stat"});
+    return walls_of(judge(rules, evidence, exited(0), std::nullopt));
+  };
+  const std::set<std::string> none, broken = {"output"};
+  CHECK(walls(std::uint64_t{0}, std::uint64_t{0}) == none);
+  CHECK(walls(std::uint64_t{4096}, std::uint64_t{4096}) == none);
+  CHECK(walls(std::uint64_t{0}, std::uint64_t{1}) == broken);
+  CHECK(walls(std::uint64_t{4096}, std::uint64_t{0}) == broken);
+  CHECK(walls(std::string(kNotOnThisHost), std::string(kNotOnThisHost)) == none);
+  CHECK(walls(std::string(kNotOnThisHost), std::uint64_t{0}) == broken);
+  CHECK(walls(std::string("unknown"), std::string("unknown")) == broken);
 }
