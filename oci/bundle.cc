@@ -12,13 +12,16 @@ namespace {
 
 constexpr std::uint64_t kCpuPeriodUs = 100'000;
 
-json rlimit(const char* type, std::uint64_t value) {
-  return {{"type", type}, {"soft", value}, {"hard", value}};
+json rlimits(const Policy& policy) {
+  json list = json::array();
+  for (const auto& [type, value] : process_limits(policy))
+    list.push_back({{"type", type}, {"soft", value}, {"hard", value}});
+  return list;
 }
 
-json process(const Policy& policy) {
+json process(const Policy& policy, const BundlePlaces& places) {
   const json none = json::array();
-  return {
+  json result = {
       {"terminal", false},
       {"user", {{"uid", policy.uid}, {"gid", policy.gid}}},
       {"args", policy.command},
@@ -29,14 +32,9 @@ json process(const Policy& policy) {
       {"noNewPrivileges", true},
       // When the host itself runs out of memory, the candidate goes before anything of the operator's.
       {"oomScoreAdj", 1000},
-      {"rlimits",
-       json::array(
-           {rlimit("RLIMIT_NOFILE",
-                   policy.limits
-                       .open_files),  // 1 and not 0: the kernel starts a core_pattern program even at 0, but not at 1.
-            rlimit("RLIMIT_CORE", 1), rlimit("RLIMIT_CPU", cpu_backstop_seconds(policy)), rlimit("RLIMIT_NICE", 0),
-            rlimit("RLIMIT_RTPRIO", 0)})},
   };
+  if (!places.limits_at_the_door) result["rlimits"] = rlimits(policy);
+  return result;
 }
 
 // Read-only, unlike every engine's default: a writable /dev is a second scratch place outside the disk limit.
@@ -107,10 +105,19 @@ json namespaces(const BundlePlaces& places) {
 
 }  // namespace
 
+std::vector<ProcessLimit> process_limits(const Policy& policy) {
+  return {{"RLIMIT_NOFILE", policy.limits.open_files},
+          // 1 and not 0: the kernel starts a core_pattern program even at 0, but not at 1.
+          {"RLIMIT_CORE", 1},
+          {"RLIMIT_CPU", cpu_backstop_seconds(policy)},
+          {"RLIMIT_NICE", 0},
+          {"RLIMIT_RTPRIO", 0}};
+}
+
 std::string render_bundle(const Policy& policy, const HostFacts& host, const BundlePlaces& places) {
   json config = {
       {"ociVersion", "1.0.0"},
-      {"process", process(policy)},
+      {"process", process(policy, places)},
       {"root", {{"path", places.rootfs}, {"readonly", true}}},
       {"hostname", "benchsand"},
       {"mounts", mounts(policy, places)},

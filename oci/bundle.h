@@ -19,7 +19,15 @@ struct BundlePlaces {
   std::string user_namespace =
       {};                    // where the run's own is mounted, to be joined; empty: the host's (`benchsand bundle`)
   std::string devices = {};  // where the run's own /dev is; empty: the delegate makes one
+  bool limits_at_the_door = false;  // benchsand sets the rlimits itself, see shim/user_namespace.h
 };
+
+struct ProcessLimit {
+  const char* type;  // "RLIMIT_NOFILE"
+  std::uint64_t value;
+};
+// The rlimits of the candidate's first process, soft and hard alike.
+std::vector<ProcessLimit> process_limits(const Policy& policy);
 
 std::string render_bundle(const Policy& policy, const HostFacts& host, const BundlePlaces& places);
 

@@ -28,11 +28,10 @@ struct HostFacts {
   std::uint64_t processors = 0;
 };
 
-// The host's ids of one run's user namespace, users and groups alike: the container's root, and its candidate. The kernel charges
-// what it counts per user to the namespace's owner too.
+// The host's ids of one run's user namespace, users and groups alike: the container's root, and its candidate. The
+// namespace belongs to `root`: the kernel charges what it counts per user to the owner too.
 struct HostIds {
   std::uint32_t root = 0, candidate = 0;
-  std::uint32_t owner = 0;
 };
 
 struct Policy {

@@ -175,6 +175,7 @@ void privileges(const Policy& policy, const HostFacts&, WallBuilder wall) {
       .equals("no_new_privs", std::uint64_t{1})
       .equals("descriptors", "0 1 2")
       .equals("devices", kAllowedDevices)
+      .named("limits_set_by")
       .equals("open_files", files + "/" + files)
       .equals("core", "1/1")
       .equals("oom_score_adj", std::uint64_t{1000});
@@ -210,7 +211,7 @@ void user_namespace(const Policy& policy, WallBuilder& wall) {
   const std::string uids = id_map(policy, policy.uid), gids = id_map(policy, policy.gid);
   wall.at_the_door().differs_from("user", "namespaces.host_user").equals("uid_map", uids).equals("gid_map", gids);
   wall.at_the_door().equals("user_owner",
-                            policy.host_ids ? Value(std::uint64_t{policy.host_ids->owner}) : Value(kNoIdsTaken));
+                            policy.host_ids ? Value(std::uint64_t{policy.host_ids->root}) : Value(kNoIdsTaken));
   wall.at_the_end().equals("uid_map.end", uids).equals("gid_map.end", gids);
 }
 

@@ -20,7 +20,7 @@ class HostIdSlot {
   static Result<HostIdSlot> take();
   // The first that is free from this one on.
   static Result<HostIdSlot> take_from(std::uint32_t start);
-  HostIds ids() const { return {first_, first_ + 1, first_}; }
+  HostIds ids() const { return {first_, first_ + 1}; }
 
  private:
   HostIdSlot() = default;

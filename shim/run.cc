@@ -101,7 +101,7 @@ class Run {
   std::optional<TaskWatch> tasks_;
   HostBaseline baseline_{host_.cgroup};
   Watched watched_;
-  bool started_ = false;
+  bool limits_at_the_door_ = false, started_ = false;
   Fd signals_, stdin_, wall_timer_;
 };
 
@@ -136,12 +136,7 @@ Result<void> Run::take_host_ids() {
   if (policy_.user_namespace == UserNamespace::own) {
     host_ids_ = TRY(HostIdSlot::take());
     policy_.host_ids = host_ids_->ids();
-    if (facts_.delegate.name == "runc" && !TRY(may_set_limits_of_others())) {
-      policy_.host_ids->owner = 0;
-      policy_.notices.push_back(
-          "user_namespace: it belongs to the host's root, because runc sets limits from outside and benchsand has no "
-          "CAP_SYS_RESOURCE: inotify instances and pending signals of the run count as root's too");
-    }
+    limits_at_the_door_ = facts_.delegate.name == "runc" && !TRY(may_set_limits_of_others());
     user_namespace_ = TRY(make_user_namespace(policy_));
   }
   rules_ = wall_rules(policy_, host_.facts);
@@ -187,6 +182,7 @@ Result<void> Run::write_bundle() {
   places.swap_file_exists = remains_.cgroup->has_swap_file();
   places.devices = kDevices;
   if (user_namespace_) places.user_namespace = kUserPlace;
+  places.limits_at_the_door = limits_at_the_door_;
   for (std::size_t i = 0; i < inputs_.size(); ++i) places.inputs.push_back(input_place(i) + input_mounts_[i].inside);
   const std::string config = render_bundle(policy_, host_.facts, places);
   facts_.config_sha256 = sha256_hex(config);
@@ -272,6 +268,13 @@ Result<bool> Run::candidate_may_start() {
   egress_->attach(*remains_.cgroup);
   door_ = TRY(wait_at_door(notify_, ledger_, deadline));
   if (!door_) return delegate_failed("it failed before the candidate's first exec");
+  const auto limited = limits_at_the_door_
+                           ? set_limits_from_inside(policy_, user_namespace_->descriptor, door_->init.pid())
+                           : Result<void>();
+  evidence_.take("privileges.limits_set_by",
+                 limited ? Result<std::string>(limits_at_the_door_ ? "benchsand" : "the delegate")
+                         : Result<std::string>(std::unexpected(limited.error())),
+                 "prlimit");
   TRY_VOID(observe_at_door(*door_, notify_, ledger_, policy_, made_, *remains_.cgroup, evidence_, deadline));
   output_->observe(evidence_, "");
   egress_->observe_attached(*remains_.cgroup, "", evidence_);

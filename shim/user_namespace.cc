@@ -4,6 +4,7 @@
 #include <linux/capability.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "oci/bundle.h"
 #include "oci/kernel_files.h"
 
 namespace benchsand {
@@ -23,7 +25,6 @@ constexpr unsigned int kCapSysResource = 24;
 // In a child between fork and exit: system calls alone. Only the effective ids change, so the capabilities stay permitted
 // and can be raised again: hosts that restrict user namespaces restrict those without.
 int become_and_unshare(std::uint32_t id) {
-  if (id == 0) return ::unshare(CLONE_NEWUSER) == 0 ? 0 : errno;
   if (::syscall(SYS_setresgid, -1, id, -1) != 0 || ::syscall(SYS_setresuid, -1, id, -1) != 0) return errno;
   __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   std::array<__user_cap_data_struct, 2> sets{};
@@ -56,6 +57,32 @@ class Holder {
   pid_t pid_;
 };
 
+struct KernelLimit {
+  int resource;
+  rlimit value;
+};
+
+Result<KernelLimit> kernel_limit(const std::string& type, std::uint64_t value) {
+  constexpr std::pair<const char*, int> kResources[] = {{"RLIMIT_NOFILE", RLIMIT_NOFILE},
+                                                        {"RLIMIT_CORE", RLIMIT_CORE},
+                                                        {"RLIMIT_CPU", RLIMIT_CPU},
+                                                        {"RLIMIT_NICE", RLIMIT_NICE},
+                                                        {"RLIMIT_RTPRIO", RLIMIT_RTPRIO}};
+  for (const auto& [name, resource] : kResources)
+    if (type == name) return KernelLimit{resource, {value, value}};
+  return fault("set " + type + ": no such limit is known here");
+}
+
+// In a child between fork and exit: system calls alone.
+[[noreturn]] void enter_and_limit(int user_namespace, pid_t init, const std::vector<KernelLimit>& limits, int report) {
+  int failed = ::setns(user_namespace, CLONE_NEWUSER) == 0 ? 0 : errno;
+  for (const auto& [resource, value] : limits)
+    if (failed == 0 && ::syscall(SYS_prlimit64, init, resource, &value, nullptr) != 0) failed = errno;
+  const ssize_t ignored = ::write(report, &failed, sizeof failed);  // the reader sees a closed pipe otherwise
+  static_cast<void>(ignored);
+  for (;;) ::pause();
+}
+
 std::string id_map_text(const HostIds& host, std::uint32_t candidate) {
   return "0 " + std::to_string(host.root) + " 1\n" + std::to_string(candidate) + " " + std::to_string(host.candidate) +
          " 1\n";
@@ -76,11 +103,27 @@ Result<bool> may_set_limits_of_others() {
   return (status.cap_effective >> kCapSysResource & 1) != 0;
 }
 
+Result<void> set_limits_from_inside(const Policy& policy, const Fd& user_namespace, pid_t init) {
+  std::vector<KernelLimit> limits;
+  for (const auto& [type, value] : process_limits(policy)) limits.push_back(TRY(kernel_limit(type, value)));
+  sys::Pipe report = TRY(sys::pipe());
+  const pid_t pid = ::fork();
+  if (pid < 0) return sys_error("fork", "a process to set limits", errno);
+  if (pid == 0) enter_and_limit(user_namespace.get(), init, limits, report.write.get());
+  const Holder holder(pid);
+  report.write.reset();
+  int failed = 0;
+  if (::read(report.read.get(), &failed, sizeof failed) != sizeof failed)
+    return fault("set the limits of the candidate: the process that should do it is gone");
+  if (failed != 0) return sys_error("set the limits of the candidate:", "setns or prlimit", failed);
+  return {};
+}
+
 Result<UserNamespaceMade> make_user_namespace(const Policy& policy) {
   sys::Pipe report = TRY(sys::pipe());
   const pid_t pid = ::fork();
   if (pid < 0) return sys_error("fork", "the holder of a user namespace", errno);
-  if (pid == 0) hold_namespace(policy.host_ids->owner, report.write.get());
+  if (pid == 0) hold_namespace(policy.host_ids->root, report.write.get());
   const Holder holder(pid);
   report.write.reset();
   int failed = 0;

@@ -12,8 +12,12 @@ namespace benchsand {
 struct UserNamespaceMade {
   Fd descriptor, mount;
 };
-// CAP_SYS_RESOURCE, which root may lack in a container. Without it only the owner may set limits in a user namespace.
-Result<bool> may_set_limits_of_others();
 Result<UserNamespaceMade> make_user_namespace(const Policy& policy);
+
+// CAP_SYS_RESOURCE, which root may lack in a container. Without it nobody outside may set the rlimits of a process in a user
+// namespace that belongs to another id; runc sets them from outside, and fails.
+Result<bool> may_set_limits_of_others();
+// So then benchsand sets them while init is held at the door: from inside, where every capability comes with entering.
+Result<void> set_limits_from_inside(const Policy& policy, const Fd& user_namespace, pid_t init);
 
 }  // namespace benchsand

@@ -258,8 +258,9 @@ ON_THE_FILTER = {"one_more_call", "every_socket", "refused_and_not_counted", "on
 # runc mounts anew what it is told to make read-only or nodev, and leaves the rest as it finds it: benchsand's own mount, which is.
 CRUN_ONLY = {"root_is_writable", "output_takes_devices"}
 # What a user namespace of its own makes impossible, for it can neither loosen a mount that it did not make nor become who does not
-# exist in it: told under a profile that says `user_namespace: host`.
-IN_THE_HOSTS_USER_NAMESPACE = {"root_is_writable", "input_is_writable", "output_takes_devices", "another_user", "a_further_group", "a_device"}
+# exist in it: told under a profile that says `user_namespace: host`. And rlimits, which runc may not be able to set in another.
+IN_THE_HOSTS_USER_NAMESPACE = {"root_is_writable", "input_is_writable", "output_takes_devices", "another_user", "a_further_group", "a_device",
+                               "more_open_files", "core_dumps", "no_backstop"}
 
 
 def tell_the_lie(words):

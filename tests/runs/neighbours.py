@@ -15,6 +15,14 @@ def output_of(pid):
     return Path("/proc") / str(pid) / "root" / "output"
 
 
+def is_init(pid):
+    try:
+        status = (Path("/proc") / str(pid) / "status").read_text()
+    except OSError:
+        return False  # it has ended since
+    return re.search(r"^NSpid:.*\t1$", status, re.M) is not None
+
+
 def neighbours_profile(bench, name, *changes):
     """python, with every call by which two processes could find each other: then only namespaces and mounts keep them apart."""
     text = (bench.profiles / "python.yaml").read_text()
@@ -32,7 +40,8 @@ def candidate_that_waits(bench, process):
     deadline = time.monotonic() + 20 * bench.slow
     while time.monotonic() < deadline and process.poll() is None:
         for pid in re.findall(r"process (\d+): b'/task/candidate", " ".join(bench.living())):
-            if (output_of(pid) / "ready").exists():
+            # Not a child of it, which ends soon.
+            if is_init(pid) and (output_of(pid) / "ready").exists():
                 return int(pid)
         time.sleep(0.02)
     process.kill()

@@ -21,7 +21,7 @@ inline Policy policy() {
   policy.stdio_total_bytes = std::uint64_t{4} << 30;
   policy.collect = {1024, 64 << 20, 16};
   policy.uid = policy.gid = 65534;
-  policy.host_ids = HostIds{1879048192, 1879048193, 1879048192};
+  policy.host_ids = HostIds{1879048192, 1879048193};
   policy.masked_paths = {"/proc/keys"};
   policy.readonly_paths = {"/proc/sys"};
   policy.timeline_us = 100'000;
