@@ -57,6 +57,10 @@ Result<void> copy_bytes(const Fd& from, const Fd& to, std::uint64_t size, const 
     if (n == 0) return fault("copy " + name + ": the file became shorter");
     left -= static_cast<std::uint64_t>(n);
   }
+  char more = 0;
+  const ssize_t n = ::read(from.get(), &more, 1);
+  if (n < 0) return sys_error("copy", name, errno);
+  if (n > 0) return fault("copy " + name + ": there is more in the file than its size says");
   return {};
 }
 
@@ -75,9 +79,6 @@ Result<std::string> copy_into(const Fd& mount, const Fd& opened, const std::stri
 // A mount shows where in its file system it comes from, and a file cannot be the root of one: so a copy, alone in a tmpfs.
 Result<PrivateMount> copied_file(const Fd& opened, const std::string& name, const struct stat& facts) {
   const auto size = static_cast<std::uint64_t>(facts.st_size);
-  if (size > kLargestCopy)
-    return usage("mount " + name +
-                 ": a file alone is copied for the run, and this one is larger than 1 GiB; give its directory");
   NewMount tmpfs = TRY(NewMount::open("tmpfs"));
   const std::pair<const char*, std::string> options[] = {
       {"size", std::to_string(size + 1)}, {"nr_inodes", "2"}, {"mode", "0755"}};

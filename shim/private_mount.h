@@ -20,8 +20,6 @@ struct PrivateMount {
 // namespace, for an overlay of lower layers only needs two.
 Result<PrivateMount> private_mount(const Fd& opened, const std::string& name, RootfsMount kind, const Fd& empty);
 
-inline constexpr std::uint64_t kLargestCopy = 1 << 30;
-
 // The harmless six devices and the usual links, in a file system that nobody can add to. The delegate is given it as its own
 // /dev too, so what it binds over a path that is masked is this run's null device and not the host's.
 Result<Fd> device_mount();

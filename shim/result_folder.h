@@ -3,11 +3,20 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "oci/record.h"
 #include "shim/sys.h"
 
 namespace benchsand {
+
+struct Rootfs;
+struct Input;
+
+// Results must not lie in what a candidate can read: the next one would find the answers of the one before. Compared by
+// identity, for a symbolic link gives a directory another name. DIR need not exist yet and is not made. Kind usage.
+Result<void> require_results_apart(const std::string& directory, const Rootfs& rootfs,
+                                   const std::vector<Input>& inputs);
 
 class ResultFolder {
  public:

@@ -1,7 +1,10 @@
 // The root file system a task names: a directory, or a tar archive that is unpacked once into a cache keyed by its digest.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "oci/policy.h"
 #include "shim/sys.h"
@@ -14,23 +17,20 @@ struct Rootfs {
   bool unpacked = false;  // our own copy of an archive
 };
 
-inline constexpr const char* kStateBase = "/var/lib/benchsand";
-inline constexpr const char* kRootfsCache = "/var/lib/benchsand/rootfs";
-
 // Everything on this host that the task names is there and of the right kind; all that is wrong is said at once. Kind usage.
 Result<void> check_task_files(const Policy& policy);
 
 Result<Rootfs> open_rootfs(const std::string& path);
 
-// Removes what killed unpackings left in the cache; a line for each.
-Result<std::vector<std::string>> collect_rootfs_garbage();
-
 // An input, opened once: what is mounted is what was opened, whatever becomes of its name.
 struct Input {
   std::string source, target;
-  Fd opened;  // O_PATH
+  Fd opened;                                 // O_PATH
+  std::optional<std::uint64_t> file_size{};  // of a file alone, which is copied
 };
-// Refuses sockets, FIFOs and devices in an input: reading-only does not stop a candidate from talking through them.
+inline constexpr std::uint64_t kLargestCopies = 256 << 20;  // of all files of a run together
+// Refuses sockets, FIFOs and devices in an input: reading-only does not stop a candidate from talking through them. Refuses
+// files that the kernel makes up, and more to copy than kLargestCopies.
 Result<std::vector<Input>> open_inputs(const Policy& policy);
 
 // Makes the sources of the inputs absolute and real, and requires a place in the rootfs for every mount and for the working

@@ -111,6 +111,7 @@ Result<void> Run::prepare(const std::string& results_directory) {
   rootfs_ = TRY(open_rootfs(policy_.rootfs));
   TRY_VOID(prepare_mount_points(*rootfs_, policy_));
   inputs_ = TRY(open_inputs(policy_));
+  TRY_VOID(require_results_apart(results_directory, *rootfs_, inputs_));
   // From here on a signal is answered by taking everything away; before, there is nothing to take away.
   signals_ = TRY(sys::signalfd({SIGINT, SIGTERM, SIGHUP, SIGQUIT}));
   remains_.folder = TRY(RunFolder::create());

@@ -6,11 +6,13 @@
 #include <array>
 #include <cerrno>
 
+#include "shim/kernel_fs.h"
+
 namespace benchsand {
 
 namespace {
 
-constexpr std::uint64_t kLargestInput = 1 << 30;
+constexpr std::uint64_t kLargestInput = 256 << 20;
 constexpr int kBuffersPerDrain = 16;
 constexpr std::size_t kBeginning = 500;
 
@@ -75,8 +77,9 @@ Result<Fd> standard_input(const std::string& file) {
   const Fd source = TRY(sys::openat(sys::kHere, file, O_RDONLY | O_NONBLOCK));
   const auto facts = TRY(sys::fstat(source, file));
   if (!S_ISREG(facts.st_mode)) return usage("use " + file + " as stdin: not a regular file");
+  TRY_VOID(require_stored_files(source, "use " + file + " as stdin"));
   if (static_cast<std::uint64_t>(facts.st_size) > kLargestInput)
-    return usage("use " + file + " as stdin: larger than 1 GiB");
+    return usage("use " + file + " as stdin: larger than 256 MiB, and it is copied into memory for the run");
   return sys::sealed_copy("stdin", source, static_cast<std::uint64_t>(facts.st_size));
 }
 

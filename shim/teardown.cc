@@ -5,7 +5,7 @@
 
 #include "oci/mountinfo.h"
 #include "shim/result_folder.h"
-#include "shim/rootfs.h"
+#include "shim/rootfs_cache.h"
 
 namespace benchsand {
 

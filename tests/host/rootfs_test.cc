@@ -5,11 +5,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
 #include "oci/sha256.h"
 #include "shim/private_mount.h"
+#include "shim/result_folder.h"
+#include "shim/rootfs_cache.h"
+#include "shim/stdio.h"
 #include "support.h"
 
 using namespace benchsand;
@@ -163,6 +167,168 @@ TEST_CASE("an archive cannot plant a program for other users, nor open its own t
   CHECK(top.st_uid == 0);
   CHECK((cache.st_mode & 07777) == 0700);
   std::filesystem::remove_all(rootfs->path);
+}
+
+namespace {
+
+// A tar with one entry of any type and name, which tar itself would not make.
+std::string tar_with(const TempFolder& folder, const std::string& name, const std::string& type,
+                     const std::string& link, int mode = 0777) {
+  const std::string path = folder.path("top.tar");
+  const std::string program =
+      "import sys, tarfile\n"
+      "entry = tarfile.TarInfo('x')\n"
+      "entry.type, entry.linkname, entry.mode, entry.uid = sys.argv[3].encode(), sys.argv[4], int(sys.argv[5]), 1234\n"
+      "block = bytearray(entry.tobuf(tarfile.USTAR_FORMAT))\n"
+      "block[0:100] = sys.argv[2].encode().ljust(100, b'\\0')\n"
+      "block[148:156] = b' ' * 8\n"
+      "block[148:156] = b'%06o\\0 ' % sum(block[:512])\n"
+      "open(sys.argv[1], 'wb').write(bytes(block) + bytes(10240))\n";
+  folder.write("make.py", program);
+  const std::string command = "python3 " + folder.path("make.py") + " " + path + " '" + name + "' " + type + " '" +
+                              link + "' " + std::to_string(mode);
+  REQUIRE(std::system(command.c_str()) == 0);
+  return path;
+}
+
+std::string cached_name(const std::string& tar) {
+  return std::string(kRootfsCache) + "/" + sha256_hex(*sys::read_file(sys::kHere, tar));
+}
+
+}  // namespace
+
+TEST_CASE("an archive cannot say what its top is") {
+  const TempFolder folder;
+  const std::string victim = folder.path("victim");
+  std::filesystem::create_directories(victim);
+  REQUIRE(::chmod(victim.c_str(), 0750) == 0);
+  REQUIRE(::chown(victim.c_str(), 1234, 1234) == 0);
+  for (const std::string name : {"./", ".", "/", "./.", ".//./", "//", ""}) {
+    // Symbolic link, hard link, regular file, character device, FIFO.
+    for (const std::string type : {"2", "1", "0", "3", "6"}) {
+      CAPTURE(name);
+      CAPTURE(type);
+      const std::string tar = tar_with(folder, name, type, type == "1" ? "etc" : type == "2" ? victim : "");
+      const auto opened = open_rootfs(tar);
+      // libarchive reads a file whose name ends in a slash as a directory, and nothing at all without a name.
+      if (opened) {
+        CHECK(type != "2");
+        CHECK(opened->path == cached_name(tar));
+        CHECK(std::filesystem::is_empty(opened->path));
+      } else {
+        CHECK(opened.error().kind == Error::Kind::usage);
+        CHECK(opened.error().message == "unpack the rootfs " + tar + ": its entry '" + name +
+                                            "' is the top of the tree and not a directory; make the archive of a "
+                                            "directory's content");
+      }
+      std::filesystem::remove_all(cached_name(tar));
+    }
+    const std::string tar = tar_with(folder, name, "5", "", 0777);
+    const auto opened = open_rootfs(tar);
+    REQUIRE(opened);
+    const auto top = *sys::fstat(opened->dir, "top");
+    CHECK((top.st_mode & 07777) == 0755);
+    CHECK(top.st_uid == 0);
+    std::filesystem::remove_all(opened->path);
+  }
+  const auto facts = *sys::fstatat(sys::kHere, victim, 0);
+  CHECK((facts.st_mode & 07777) == 0750);
+  CHECK(facts.st_uid == 1234);
+  CHECK(std::filesystem::is_empty(victim));
+}
+
+TEST_CASE("what an older version left as a cached rootfs is not followed, and gc goes on past it") {
+  const TempFolder folder;
+  std::filesystem::create_directories(folder.path("victim"));
+  const std::string tar = tar_with(folder, "bin", "5", ""), ready = cached_name(tar), half = ready + ".0123456789ab";
+  std::filesystem::remove_all(ready);
+  std::filesystem::create_directory_symlink(folder.path("victim"), ready);
+  const auto opened = open_rootfs(tar);
+  CHECK(error_of(opened) == "use the unpacked rootfs " + ready +
+                                ": not a directory, and benchsand makes nothing else there; remove it: rm " + ready);
+  CHECK(opened.error().kind == Error::Kind::usage);
+  std::filesystem::create_directory_symlink(folder.path("victim"), half);
+  std::filesystem::create_directory(half + "c");
+  const auto lines = collect_rootfs_garbage();
+  REQUIRE(lines);
+  for (const std::string& expected :
+       {"removed " + ready + ": it was not a directory", "removed " + half + ": it was not a directory",
+        "cleared the half unpacked " + half + "c"})
+    CHECK(std::find(lines->begin(), lines->end(), expected) != lines->end());
+  CHECK(std::filesystem::exists(folder.path("victim")));
+  CHECK(open_rootfs(tar));
+  std::filesystem::remove_all(ready);
+}
+
+TEST_CASE("files that are inputs by themselves may have 256 MiB together, as their sizes say") {
+  const TempFolder folder;
+  folder.write("large", "");
+  folder.write("small", "");
+  REQUIRE(::truncate(folder.path("large").c_str(), 200 << 20) == 0);
+  REQUIRE(::truncate(folder.path("small").c_str(), 56 << 20) == 0);
+  Policy policy;
+  policy.inputs = {{folder.path("small"), "/a"}, {folder.path("large"), "/b"}};
+  CHECK(open_inputs(policy));
+  REQUIRE(::truncate(folder.path("small").c_str(), (56 << 20) + 1) == 0);
+  const auto refused = open_inputs(policy);
+  CHECK(error_of(refused) ==
+        "mount the input " + folder.path("large") +
+            " (209715200 bytes): inputs that are files alone are copied into memory for the run, and they may have 256 "
+            "MiB in all; give its directory as the input, which copies nothing");
+  CHECK(refused.error().kind == Error::Kind::usage);
+  // The same file again is copied again.
+  policy.inputs = {{folder.path("large"), "/a"}, {folder.path("large"), "/b"}};
+  CHECK_FALSE(open_inputs(policy));
+  policy.rootfs_mount = RootfsMount::bind;
+  CHECK(open_inputs(policy));
+  policy.rootfs_mount = RootfsMount::overlay;
+  policy.inputs = {{folder.path(), "/a"}};
+  CHECK(open_inputs(policy));
+}
+
+TEST_CASE("what the kernel makes up as it is read is no input, rootfs or stdin") {
+  const std::string why =
+      ", where the kernel makes up what is read; copy what the task needs to a file system of the host";
+  Policy policy;
+  for (const auto& [path, name] :
+       {std::pair{"/proc/self/environ", "proc"}, {"/proc/sys/kernel", "proc"}, {"/sys/kernel", "sysfs"}}) {
+    policy.inputs = {{path, "/a"}};
+    const auto refused = open_inputs(policy);
+    CHECK(error_of(refused) == std::string("mount the input ") + path + ": it lies on " + name + why);
+    CHECK(refused.error().kind == Error::Kind::usage);
+  }
+  CHECK(error_of(open_rootfs("/sys/kernel")) == "use the rootfs /sys/kernel: it lies on sysfs" + why);
+  CHECK(error_of(open_rootfs("/proc/sys")) == "use the rootfs /proc/sys: it lies on proc" + why);
+  CHECK(error_of(standard_input("/proc/self/environ")) == "use /proc/self/environ as stdin: it lies on proc" + why);
+}
+
+TEST_CASE("results lie in nothing that a candidate can read, whatever they are called") {
+  const TempFolder folder;
+  for (const char* name : {"in/a/b", "rootfs/x", "out"}) std::filesystem::create_directories(folder.path(name));
+  folder.write("file", "x");
+  std::filesystem::create_directory_symlink("in/a", folder.path("link"));
+  Policy policy;
+  policy.inputs = {{folder.path("file"), "/file"}, {folder.path("in"), "/task"}};
+  const auto rootfs = open_rootfs(folder.path("rootfs"));
+  const auto inputs = open_inputs(policy);
+  REQUIRE(rootfs);
+  REQUIRE(inputs);
+  const auto message = [&](const std::string& results) {
+    const auto apart = require_results_apart(results, *rootfs, *inputs);
+    if (!apart) CHECK(apart.error().kind == Error::Kind::usage);
+    return error_of(apart);
+  };
+  const auto refusal = [&](const std::string& results, const std::string& what) {
+    return "keep results in '" + results + "': it lies in the " + what +
+           ", where the next candidate would read them; choose another place with --out";
+  };
+  for (const char* name : {"in", "in/", "in/a/b", "in/not/yet", "link", "link/b/not-yet", "out/../in/x"}) {
+    const std::string results = folder.path(name);
+    CHECK(message(results) == refusal(results, "input " + folder.path("in")));
+  }
+  CHECK(message(folder.path("rootfs/x/y")) == refusal(folder.path("rootfs/x/y"), "rootfs " + folder.path("rootfs")));
+  for (const char* name : {"out", "out/new", "input", "new/in"}) CHECK(message(folder.path(name)) == "no error");
+  CHECK_FALSE(std::filesystem::exists(folder.path("in/not")));
 }
 
 TEST_CASE("an archive that changes while it is unpacked is not what its digest says") {

@@ -449,6 +449,23 @@ def bad_use_is_status_2(bench):
 
 
 @scenario
+def results_are_not_kept_where_the_next_candidate_reads(bench):
+    """The default place for results lies in the task's own folder; nothing is made there when that is the input."""
+    folder = bench.folder("whole-folder")
+    shutil.copy(bench.work / "task" / "candidate", folder / "candidate")
+    task = bench.write_task(bench.candidate("exit"), folder, inputs=[{"source": ".", "target": "/task"}])
+    arguments = bench.arguments(task)
+    at = arguments.index("--out")
+    process = subprocess.run(arguments[:at] + arguments[at + 2:], cwd=folder, capture_output=True, text=True,
+                             timeout=60 + 30 * bench.slow)
+    equal("exit status", (process.returncode, process.stdout), (2, ""))
+    if f"it lies in the input {folder}, where the next candidate would read them" not in process.stderr:
+        raise Wrong(f"not the reason: {process.stderr!r}")
+    equal("made in the input", sorted(os.listdir(folder)), ["candidate", "task", "task.yaml"])
+    bench.run_task(task).expect(0, "succeeded", "exited", exit_code=0)
+
+
+@scenario
 def killed_benchsand_leaves_nothing(bench):
     """SIGKILL at many moments of a run: before the container, at the door, while the candidate runs, while it ends."""
     steps, pause = (50, 0.001) if bench.slow == 1 else (12, 0.1)
