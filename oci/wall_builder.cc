@@ -81,6 +81,13 @@ WallBuilder& WallBuilder::named(const std::string& name) {
   });
 }
 
+WallBuilder& WallBuilder::either(const std::string& name, const std::string& one, const std::string& other) {
+  return add(name, one + ", or " + other, [one, other](const Value& v, const Evidence&) {
+    const auto* text = std::get_if<std::string>(&v);
+    return text && (*text == one || *text == other);
+  });
+}
+
 WallBuilder& WallBuilder::processors_or(const std::string& name, const std::string& otherwise) {
   return add(name, "a list of processors, or " + otherwise, [otherwise](const Value& v, const Evidence&) {
     const auto* text = std::get_if<std::string>(&v);

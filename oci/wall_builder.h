@@ -26,9 +26,10 @@ class WallBuilder {
   WallBuilder& at_most_where_counted(const std::string& name, std::uint64_t most);
   // The same, for a high-water mark that may have been higher already at the door.
   WallBuilder& at_most_or(const std::string& name, std::uint64_t most, const std::string& before);
-  WallBuilder& counted(const std::string& name);                                      // any number
-  WallBuilder& counted_or(const std::string& name, const std::string& otherwise);     // any number, or this text
-  WallBuilder& named(const std::string& name);                                        // any text but an empty one
+  WallBuilder& counted(const std::string& name);                                   // any number
+  WallBuilder& counted_or(const std::string& name, const std::string& otherwise);  // any number, or this text
+  WallBuilder& named(const std::string& name);                                     // any text but an empty one
+  WallBuilder& either(const std::string& name, const std::string& one, const std::string& other);
   WallBuilder& processors_or(const std::string& name, const std::string& otherwise);  // a list of them, or this text
   WallBuilder& digest(const std::string& name);                                       // 64 hexadecimal digits
   // Compared with another observation, given by its full key.

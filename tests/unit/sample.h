@@ -21,7 +21,7 @@ inline Policy policy() {
   policy.stdio_total_bytes = std::uint64_t{4} << 30;
   policy.collect = {1024, 64 << 20, 16};
   policy.uid = policy.gid = 65534;
-  policy.host_ids = HostIds{1879048192, 1879048193};
+  policy.host_ids = HostIds{2013265920, 2013265921};
   policy.masked_paths = {"/proc/keys"};
   policy.readonly_paths = {"/proc/sys"};
   policy.timeline_us = 100'000;
@@ -52,6 +52,7 @@ inline Value value_for(const Rule& rule, const Evidence& evidence) {
   for (const auto& guess : {Value(number), Value(rule.expected), Value(std::uint64_t{0}), Value(std::string(64, 'c')),
                             Value(std::string("name")), Value(std::string("0-1"))})
     candidates.push_back(guess);
+  candidates.emplace_back(rule.expected.substr(0, rule.expected.find(", or ")));
   for (const auto& candidate : candidates)
     if (rule.holds(candidate, evidence)) return candidate;
   return std::string("no value satisfies this rule");
