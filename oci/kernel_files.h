@@ -118,6 +118,11 @@ struct IdRange {
 // understood is an error: the ids it gives away would be taken.
 Result<std::vector<IdRange>> parse_subordinate_ids(const std::string& text, const std::string& source);
 
+// /etc/passwd (user and group id) and /etc/group, as ranges of one id each; comments and empty lines are skipped, and so are the
+// lines of NIS that have no id ("+::::::"). Anything else that is not understood is an error here too.
+Result<std::vector<IdRange>> parse_passwd_ids(const std::string& text, const std::string& source);
+Result<std::vector<IdRange>> parse_group_ids(const std::string& text, const std::string& source);
+
 // A namespace link, "net:[4026531833]": the number, and the type must be `type`.
 Result<std::uint64_t> parse_namespace_link(const std::string& link, const std::string& type, const std::string& source);
 

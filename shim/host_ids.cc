@@ -28,12 +28,20 @@ Result<bool> lock_byte(const Fd& file, std::uint32_t slot) {
 }
 
 // A file that is not there gives nothing away.
-Result<std::vector<IdRange>> subordinate_ids() {
+Result<std::vector<IdRange>> ids_given_away() {
+  struct File {
+    const char* path;
+    Result<std::vector<IdRange>> (*parse)(const std::string& text, const std::string& source);
+  };
+  constexpr File kFiles[] = {{"/etc/passwd", parse_passwd_ids},
+                             {"/etc/group", parse_group_ids},
+                             {"/etc/subuid", parse_subordinate_ids},
+                             {"/etc/subgid", parse_subordinate_ids}};
+  constexpr std::size_t kLargest = 64 << 20;
   std::vector<IdRange> all;
-  for (const char* path : {"/etc/subuid", "/etc/subgid"}) {
+  for (const auto& [path, parse] : kFiles) {
     if (!TRY(sys::exists(sys::kHere, path))) continue;
-    for (const auto& range : TRY(parse_subordinate_ids(TRY(sys::read_file(sys::kHere, path)), path)))
-      all.push_back(range);
+    for (const auto& range : TRY(parse(TRY(sys::read_file(sys::kHere, path, kLargest)), path))) all.push_back(range);
   }
   return all;
 }
@@ -82,7 +90,7 @@ Result<HostIdSlot> HostIdSlot::take() {
 }
 
 Result<HostIdSlot> HostIdSlot::take_from(std::uint32_t start) {
-  const auto taken = TRY(subordinate_ids()), own = TRY(own_ids());
+  const auto taken = TRY(ids_given_away()), own = TRY(own_ids());
   HostIdSlot slot;
   slot.lock_ = TRY(sys::openat(sys::kHere, kLocks, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
   for (std::uint32_t i = 0; i < kHostIdSlots; ++i) {
@@ -90,10 +98,11 @@ Result<HostIdSlot> HostIdSlot::take_from(std::uint32_t start) {
     slot.first_ = kFirstHostId + number * static_cast<std::uint32_t>(kIdsOfASlot);
     if (host_ids_are_free(slot.first_, taken, own) && TRY(lock_byte(slot.lock_, number))) return slot;
   }
-  return fault("take host ids for the run: none is free from " + std::to_string(kFirstHostId) +
-               " up; they are given away in /etc/subuid or /etc/subgid, or do not exist in benchsand's own user "
-               "namespace (run it on the host)" +
-               kOtherwise);
+  return fault(
+      "take host ids for the run: none is free from " + std::to_string(kFirstHostId) +
+      " up; they are given away in /etc/passwd, group, subuid or subgid, or do not exist in benchsand's own user "
+      "namespace (run it on the host)" +
+      kOtherwise);
 }
 
 }  // namespace benchsand

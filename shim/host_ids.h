@@ -10,8 +10,9 @@
 
 namespace benchsand {
 
-// systemd's table of ids has nothing from here up to 0x7ffdffff (https://systemd.io/UIDS-GIDS).
-inline constexpr std::uint32_t kFirstHostId = 0x70000000;
+// systemd's table of ids has nothing from here up to 0x7ffdffff (https://systemd.io/UIDS-GIDS), and SSSD's default range for
+// the users of a directory ends below, at 2000200000.
+inline constexpr std::uint32_t kFirstHostId = 0x78000000;
 inline constexpr std::uint32_t kHostIdSlots = 65536;  // two ids each: the container's root and its candidate
 
 class HostIdSlot {
@@ -28,7 +29,7 @@ class HostIdSlot {
   std::uint32_t first_ = 0;
 };
 
-// False where the pair is somebody's (/etc/subuid), or does not exist for this process (its own user namespace).
+// False where the pair is somebody's (/etc/passwd, /etc/subuid, ...), or does not exist for this process (its own user namespace).
 bool host_ids_are_free(std::uint32_t first, const std::vector<IdRange>& taken, const std::vector<IdRange>& own);
 
 }  // namespace benchsand

@@ -43,8 +43,12 @@ def poor_hosts():
     # In the place of the kernel's own file: a user namespace in which it is 0 would have no root of the host.
     yield "no user namespaces", in_mount_namespace("mount -t tmpfs none /usr/local/sbin && echo 0 >/usr/local/sbin/0 && mount --bind /usr/local/sbin/0 /proc/sys/user/max_user_namespaces"), \
         "max_user_namespaces is 0; allow some: sysctl user.max_user_namespaces=1000, or use a profile that says user_namespace: host"
-    yield "all ids given away", in_mount_namespace("mount -t tmpfs none /usr/local/sbin && echo somebody:1879048192:131072 >/usr/local/sbin/ids && mount --bind /usr/local/sbin/ids /etc/subgid"), \
-        "none is free from 1879048192 up"
+    yield "all ids given away", in_mount_namespace("mount -t tmpfs none /usr/local/sbin && echo somebody:2013265920:131072 >/usr/local/sbin/ids && mount --bind /usr/local/sbin/ids /etc/subgid"), \
+        "none is free from 2013265920 up"
+    yield "all ids somebody's", in_mount_namespace("mount -t tmpfs none /usr/local/sbin && seq 2013265920 2 2013396990 | sed 's/.*/ann:x:&:&:::/' >/usr/local/sbin/ids && mount --bind /usr/local/sbin/ids /etc/passwd"), \
+        "none is free from 2013265920 up"
+    yield "a passwd file that nobody understands", in_mount_namespace("mount -t tmpfs none /usr/local/sbin && echo ann:x >/usr/local/sbin/ids && mount --bind /usr/local/sbin/ids /etc/passwd"), \
+        "parse /etc/passwd: an id is due in the third field: 'ann:x'"
     yield "no seccomp notify", where_fails(seccomp_call, errno.EPERM), "must not itself run under a seccomp filter"
     yield "read-only cgroups", in_mount_namespace(
         "for m in $(awk '$3 ~ /^cgroup/ {print $2}' /proc/mounts); do mount -o remount,bind,ro $m; done"), "needs a writable cgroup file system"

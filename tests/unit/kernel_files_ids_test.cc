@@ -51,3 +51,33 @@ TEST_CASE("the lines of /etc/subuid") {
   CHECK(range_error("alice:100000\n") == "parse SUBUID: 'NAME:FIRST:COUNT' is due: 'alice:100000'");
   CHECK(range_error("alice:100000:many\n") == "parse SUBUID: 'many' is not a decimal number: 'alice:100000:many'");
 }
+
+TEST_CASE("the ids in /etc/passwd and /etc/group") {
+  const auto firsts = [](const Result<std::vector<IdRange>>& ids) {
+    std::vector<std::uint64_t> all;
+    for (const auto& range : ids.value()) {
+      CHECK(range.count == 1);
+      all.push_back(range.first);
+    }
+    return all;
+  };
+  using Ids = std::vector<std::uint64_t>;
+  const std::string passwd = "root:x:0:0:root:/:/bin/sh\n# who\n\nann:x:2013265920:2013265921:::\n";
+  CHECK(firsts(parse_passwd_ids(passwd, "PASSWD")) == Ids{0, 0, 2013265920, 2013265921});
+  CHECK(firsts(parse_group_ids("root:x:0:\nstaff:x:2013265922:ann,bob\n", "GROUP")) == Ids{0, 2013265922});
+  CHECK(firsts(parse_passwd_ids("", "PASSWD")).empty());
+  // NIS: without an id it gives none away; with one it does.
+  CHECK(firsts(parse_passwd_ids("+::::::\n+\n-bob\n+@staff::::::\n+eve:x:7:8:::\n", "PASSWD")) == Ids{7, 8});
+  CHECK(firsts(parse_group_ids("+:::\n-staff\n", "GROUP")).empty());
+}
+
+TEST_CASE("a passwd or group file that is not understood") {
+  const auto passwd = [](const std::string& text) { return parse_passwd_ids(text, "PASSWD").error().message; };
+  CHECK(passwd("ann:x:1\n") == "parse PASSWD: an id is due in the third field: 'ann:x:1'");
+  CHECK(passwd("ann:x::1:::\n") == "parse PASSWD: '' is not a decimal number: 'ann:x::1:::'");
+  CHECK(passwd("ann:x:1:-1:::\n") == "parse PASSWD: '-1' is not a decimal number: 'ann:x:1:-1:::'");
+  CHECK(passwd(" +::::::\n") == "parse PASSWD: '' is not a decimal number: ' +::::::'");
+  CHECK(passwd("ann:x:1:1:::") == "parse PASSWD: the last line is cut off");
+  CHECK(parse_group_ids("staff:x\n", "GROUP").error().message ==
+        "parse GROUP: an id is due in the third field: 'staff:x'");
+}
