@@ -1,11 +1,13 @@
 #include "shim/doctor.h"
 
+#include <poll.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 
 #include "shim/run.h"
 #include "shim/run_folder.h"
@@ -79,7 +81,7 @@ Result<Policy> policy_for(const Strict& strict, const std::string& rootfs, const
 Result<nlohmann::json> record_of(const std::string& engine, const Strict& strict, const std::string& place) {
   const auto host = TRY(require_host(engine));
   auto policy = TRY(policy_for(strict, place + "/rootfs", host.facts));
-  return TRY(run_task(host, std::move(policy), place + "/results")).record;
+  return TRY(run_task(host, std::move(policy), std::nullopt)).record;
 }
 
 bool something_fails(const std::vector<DoctorPart>& parts) {
@@ -162,6 +164,12 @@ DoctorPart root_part() {
 
 }  // namespace
 
+// The signal stays pending: a run of the doctor's sees it too.
+Result<void> go_on(const Fd& signals) {
+  if (TRY(sys::poll_one(signals, POLLIN, 0)) == 0) return {};
+  return fault("examine the host: benchsand was told to stop by a signal");
+}
+
 Result<DoctorFindings> examine_host() {
   DoctorFindings findings;
   const HostFacts facts = host_facts(CgroupLayout::v2, {});
@@ -176,13 +184,17 @@ Result<DoctorFindings> examine_host() {
   findings.parts = {root_part()};
   if (!findings.root) return findings;
 
+  const Fd signals = TRY(sys::signalfd({SIGINT, SIGTERM, SIGHUP, SIGQUIT}));
   const auto strict = TRY(strict_profile());
   const auto place = private_place();
   const auto rootfs = place ? make_rootfs(*place) : Result<std::string>(std::unexpected(place.error()));
   const auto policy = TRY(policy_for(strict, "/", facts));
-  for (auto& part : try_parts(policy)) findings.parts.push_back(std::move(part));
-  for (const char* engine : {"crun", "runc"})
+  for (auto& part : TRY(try_parts(policy, signals))) findings.parts.push_back(std::move(part));
+  for (const char* engine : {"crun", "runc"}) {
+    TRY_VOID(go_on(signals));
     findings.runs.push_back(run_with(engine, strict, rootfs ? place : rootfs, findings.parts));
+  }
+  TRY_VOID(go_on(signals));
   // Which of its capabilities a run uses is the delegate's business: some may be missing where all goes well.
   for (auto& part : findings.parts)
     if (part.name == kCapabilities) part.needed = !doctor_able(findings);

@@ -6,6 +6,7 @@
 
 #include "oci/doctor.h"
 #include "oci/policy.h"
+#include "shim/sys.h"
 
 namespace benchsand {
 
@@ -14,8 +15,11 @@ inline constexpr const char* kCapabilities = "capabilities";
 
 Result<DoctorFindings> examine_host();
 
+// An error once a signal has told benchsand to stop. Signals are held back meanwhile, so that what was made is taken away first.
+Result<void> go_on(const Fd& signals);
+
 // Each tries for real and takes away what it made. `policy` tells what is needed.
-std::vector<DoctorPart> try_parts(const Policy& policy);
+Result<std::vector<DoctorPart>> try_parts(const Policy& policy, const Fd& signals);
 std::vector<DoctorEngine> ask_engines();
 
 }  // namespace benchsand

@@ -6,18 +6,17 @@
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <functional>
 
 #include "oci/kernel_files.h"
 #include "oci/walls.h"
 #include "shim/doctor.h"
 #include "shim/filter_dump.h"
+#include "shim/helper_process.h"
 #include "shim/host_cgroup.h"
 #include "shim/output_fs.h"
 #include "shim/seccomp_notify.h"
@@ -26,59 +25,25 @@ namespace benchsand {
 
 namespace {
 
-// A child that is killed and waited for with its owner.
-class Child {
- public:
-  explicit Child(const std::function<int()>& body) : pid_(::fork()) {
-    if (pid_ != 0) return;
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::_exit(body());
-  }
-  Child(const Child&) = delete;
-  ~Child() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  pid_t pid() const { return pid_; }
-  // What the body returned; its errors are errno values.
-  Result<void> wait(const std::string& call, const std::string& object) {
-    if (pid_ < 0) return sys_error("fork", "a child", errno);
-    int status = 0;
-    while (::waitpid(pid_, &status, 0) < 0)
-      if (errno != EINTR) return sys_error("waitpid", "a child", errno);
-    pid_ = -1;
-    if (!WIFEXITED(status)) return fault(call + " " + object + ": the child that tried it was killed");
-    if (WEXITSTATUS(status) != 0) return sys_error(call, object, WEXITSTATUS(status));
-    return {};
-  }
-
- private:
-  pid_t pid_;
-};
-
 Result<void> try_namespace(int flag, const std::string& name) {
-  return Child([flag] { return ::unshare(flag) == 0 ? 0 : errno; }).wait("unshare", name);
+  TRY(HelperProcess::start("unshare", name, [flag](int) { return ::unshare(flag) == 0 ? 0 : errno; }));
+  return {};
 }
 
-// A child attaches a filter of one instruction and waits; it must come back as it was.
+int attach_filter_of_one_instruction() {
+  sock_filter allow = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
+  const sock_fprog program = {1, &allow};
+  const bool attached =
+      ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+  return attached ? 0 : errno;
+}
+
+// A child attaches a filter and waits; it must come back as it was.
 Result<void> try_filter_dump() {
-  auto ready = TRY(sys::pipe());
-  const Child child([&] {
-    sock_filter allow = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
-    const sock_fprog program = {1, &allow};
-    const bool attached =
-        ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-    const char said = attached ? 'y' : 'n';
-    if (::write(ready.write.get(), &said, 1) != 1) return 1;
-    for (;;) ::pause();
-  });
-  if (child.pid() < 0) return sys_error("fork", "a child", errno);
-  ready.write.reset();
-  char said = 0;
-  if (::read(ready.read.get(), &said, 1) != 1 || said != 'y')
-    return fault("attach a seccomp filter: the kernel refused; it needs CONFIG_SECCOMP_FILTER");
-  const auto program = TRY(dump_filter(child.pid()));
+  const auto child = HelperProcess::start("attach a seccomp filter:", "prctl PR_SET_SECCOMP",
+                                          [](int) { return attach_filter_of_one_instruction(); });
+  if (!child) return fault(child.error().message + "; it needs CONFIG_SECCOMP_FILTER");
+  const auto program = TRY(dump_filter(child->pid()));
   if (program.size() != 1 || program[0].k != SECCOMP_RET_ALLOW)
     return fault(
         "read back an attached filter: another one came; benchsand must not itself run under a seccomp filter");
@@ -86,11 +51,7 @@ Result<void> try_filter_dump() {
 }
 
 Result<void> try_pidfd() {
-  const Child child([] {
-    for (;;) ::pause();
-    return 0;
-  });
-  if (child.pid() < 0) return sys_error("fork", "a child", errno);
+  const auto child = TRY(HelperProcess::start("start", "a child", [](int) { return 0; }));
   return sys::pidfd_send_signal(TRY(sys::pidfd_open(child.pid())), SIGKILL);
 }
 
@@ -302,11 +263,12 @@ void Parts::files() {
 
 }  // namespace
 
-std::vector<DoctorPart> try_parts(const Policy& policy) {
+Result<std::vector<DoctorPart>> try_parts(const Policy& policy, const Fd& signals) {
   Parts parts(policy);
-  parts.cgroups();
-  parts.processes();
-  parts.files();
+  for (const auto kind : {&Parts::cgroups, &Parts::processes, &Parts::files}) {
+    TRY_VOID(go_on(signals));
+    (parts.*kind)();
+  }
   return parts.take();
 }
 

@@ -1,34 +1,12 @@
 #include "shim/learn.h"
 
-#include <cstdlib>
-#include <filesystem>
+#include <optional>
 
 #include "shim/rootfs.h"
 
 namespace benchsand {
 
 namespace {
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() = default;
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;  // what stays behind is a few files of the operator's own program
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  Result<std::string> make() {
-    std::error_code failed;
-    std::string name = std::filesystem::temp_directory_path(failed).string() + "/benchsand-learn-XXXXXX";
-    if (failed || ::mkdtemp(name.data()) == nullptr) return sys_error("mkdtemp", name, errno);
-    path_ = name;
-    return name;
-  }
-
- private:
-  std::string path_;
-};
 
 Result<void> require_learning_engine(const std::string& engine) {
   if (engine == "crun") return {};
@@ -62,8 +40,7 @@ Result<LearnReport> learn_profile(const LearnRequest& request) {
   policy.relaxations.emplace_back("learn: every call let run");
   TRY_VOID(check_task_files(policy));
   const auto host = TRY(require_host(request.engine));
-  TemporaryFolder folder;
-  const std::string results = request.results.empty() ? TRY(folder.make()) : request.results;
+  const auto results = request.results.empty() ? std::nullopt : std::optional(request.results);
   LearnedCalls calls;
   RunHooks hooks;
   hooks.learned = &calls;

@@ -8,10 +8,12 @@
 #include <system_error>
 
 #include "oci/sha256.h"
+#include "shim/run_folder.h"
 
 namespace benchsand {
 
-Result<ResultFolder> ResultFolder::plan(const std::string& directory, const std::string& id) {
+Result<ResultFolder> ResultFolder::plan(const std::optional<std::string>& wanted, const std::string& id) {
+  const std::string directory = wanted.value_or(kRunBase);
   std::error_code failed;
   const auto unusable = [&](const std::string& why) {
     return usage("keep results in '" + directory + "': " + why + "; choose another place with --out");
@@ -20,6 +22,7 @@ Result<ResultFolder> ResultFolder::plan(const std::string& directory, const std:
   if (failed) return unusable(failed.message());
   ResultFolder folder;
   folder.id_ = id;
+  folder.kept_ = wanted.has_value();
   folder.base_ = std::filesystem::canonical(directory, failed).string();
   if (failed) return unusable(failed.message());
   auto opened = sys::open_directory(sys::kHere, folder.base_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,13 @@ Result<void> require_results_apart(const std::string& directory, const Rootfs& r
 
 class ResultFolder {
  public:
-  // Makes DIR and knows the names in it; make() then makes the folder itself, once its name has been noted for gc.
-  static Result<ResultFolder> plan(const std::string& directory, const std::string& id);
+  // Makes DIR and knows the names in it; make() then makes the folder itself, once its name has been noted for gc. Without DIR
+  // it lies where only root comes, and is never finished.
+  static Result<ResultFolder> plan(const std::optional<std::string>& directory, const std::string& id);
+  bool kept() const { return kept_; }
   Result<void> make();
   std::string partial_path() const { return base_ + "/" + partial_name(id_); }
-  std::string path() const { return base_ + "/" + id_; }
+  std::string path() const { return kept_ ? base_ + "/" + id_ : ""; }
   const Fd& dir() const { return dir_; }
   Result<Fd> create_stream(const std::string& name) const;  // stdout, stderr
   Result<Fd> output() const;                                // the empty directory for collect_outputs
@@ -37,6 +40,7 @@ class ResultFolder {
   Result<void> write_files(const nlohmann::json& record, const RunFacts& run) const;
   std::string base_, id_;
   Fd base_dir_, dir_;
+  bool kept_ = true;
 };
 
 // One line as sha256sum writes and checks it: names with a backslash, newline or carriage return are escaped.

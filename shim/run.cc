@@ -49,10 +49,10 @@ class Run {
   Run(const Host& host, Policy policy, const RunHooks& hooks)
       : host_(host), policy_(std::move(policy)), hooks_(hooks), ledger_(policy_.seccomp, policy_.refusals) {}
 
-  Result<void> prepare(const std::string& results_directory);
+  Result<void> prepare(const std::optional<std::string>& results_directory);
   Result<void> story();
   void tear_down();
-  void discard_results() { benchsand::discard_results(remains_); }
+  Result<void> discard_results() { return benchsand::discard_results(remains_); }
   Result<RunReport> report();
   void set_fault(const std::string& why) { end_ = End{started_ ? Cause::killed : Cause::not_started, {}, {}, why}; }
 
@@ -106,12 +106,12 @@ class Run {
 };
 
 // 2. Prepare. Everything made here is known to remains_ from the moment it exists.
-Result<void> Run::prepare(const std::string& results_directory) {
+Result<void> Run::prepare(const std::optional<std::string>& results_directory) {
   stdin_ = TRY(standard_input(policy_.stdin_file));
   rootfs_ = TRY(open_rootfs(policy_.rootfs));
   TRY_VOID(prepare_mount_points(*rootfs_, policy_));
   inputs_ = TRY(open_inputs(policy_));
-  TRY_VOID(require_results_apart(results_directory, *rootfs_, inputs_));
+  TRY_VOID(require_results_apart(results_directory.value_or(kRunBase), *rootfs_, inputs_));
   // From here on a signal is answered by taking everything away; before, there is nothing to take away.
   signals_ = TRY(sys::signalfd({SIGINT, SIGTERM, SIGHUP, SIGQUIT}));
   remains_.folder = TRY(RunFolder::create());
@@ -373,7 +373,7 @@ Result<RunReport> Run::report() {
   facts_.stderr_stream = err_->facts();
   facts_.timeline = sampler_ ? sampler_->timeline().json() : nlohmann::json();
   report.record = make_record(policy_, host_.facts, facts_, rules_, evidence_, end_, report.verdict);
-  TRY_VOID(results_->finish(report.record, facts_));
+  TRY_VOID(results_->kept() ? results_->finish(report.record, facts_) : discard_results());
   TRY_VOID(remains_.folder->forget_results());
   report.results = results_->path();
   return report;
@@ -381,18 +381,18 @@ Result<RunReport> Run::report() {
 
 }  // namespace
 
-Result<RunReport> run_task(const Host& host, Policy policy, const std::string& results_directory,
+Result<RunReport> run_task(const Host& host, Policy policy, const std::optional<std::string>& results_directory,
                            const RunHooks& hooks) {
   Run run(host, std::move(policy), hooks);
   if (auto prepared = run.prepare(results_directory); !prepared) {
     run.tear_down();
-    run.discard_results();
+    static_cast<void>(run.discard_results());  // the note is kept then, for gc
     return std::unexpected(prepared.error());
   }
   if (const auto told = run.story(); !told) run.set_fault(told.error().message);
   run.tear_down();
   auto report = run.report();
-  if (!report) run.discard_results();
+  if (!report) static_cast<void>(run.discard_results());
   return report;
 }
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "oci/learned_profile.h"
@@ -15,7 +16,7 @@ struct RunReport {
   nlohmann::json record;
   Verdict verdict;
   End end;
-  std::string results;  // DIR/ID
+  std::string results;  // DIR/ID; empty: none are kept
 };
 
 // Tests look at or falsify what was observed, "at the door" and "at the end". No command line, file or environment
@@ -25,8 +26,8 @@ struct RunHooks {
   LearnedCalls* learned = nullptr;  // of `benchsand learn`: where the calls are noted
 };
 
-// An error is one that left nothing to record: the host could not even prepare.
-Result<RunReport> run_task(const Host& host, Policy policy, const std::string& results_directory,
+// An error is one that left nothing to record: the host could not even prepare. Without a directory no results are kept.
+Result<RunReport> run_task(const Host& host, Policy policy, const std::optional<std::string>& results_directory,
                            const RunHooks& hooks = {});
 
 }  // namespace benchsand

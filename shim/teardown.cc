@@ -70,11 +70,10 @@ void tear_down(const Host& host, const std::string& delegate, RunRemains& remain
   evidence.take("teardown.run_folder", gone_or_error(remains.folder->remove()), path);
 }
 
-void discard_results(RunRemains& remains) {
-  if (remains.partial_results.empty() || !remains.folder) return;
-  if (const auto removed = remove_results(remains.partial_results, remains.folder->id()); !removed)
-    remains.fault = removed.error().message;
-  if (const auto forgotten = remains.folder->forget_results(); !forgotten) remains.fault = forgotten.error().message;
+Result<void> discard_results(RunRemains& remains) {
+  if (remains.partial_results.empty() || !remains.folder) return {};
+  TRY_VOID(remove_results(remains.partial_results, remains.folder->id()));
+  return remains.folder->forget_results();
 }
 
 namespace {

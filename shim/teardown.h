@@ -22,7 +22,7 @@ struct RunRemains {
 };
 
 void tear_down(const Host& host, const std::string& delegate, RunRemains& remains, Evidence& evidence);
-void discard_results(RunRemains& remains);
+Result<void> discard_results(RunRemains& remains);
 
 // `benchsand gc`: every run whose owner is dead. Returns a line for each thing that was cleared.
 Result<std::vector<std::string>> collect_garbage();

@@ -6,15 +6,14 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <csignal>
 
 #include "oci/bundle.h"
 #include "oci/kernel_files.h"
+#include "shim/helper_process.h"
 
 namespace benchsand {
 
@@ -34,29 +33,6 @@ int become_and_unshare(std::uint32_t id) {
   return ::unshare(CLONE_NEWUSER) == 0 ? 0 : errno;
 }
 
-[[noreturn]] void hold_namespace(std::uint32_t owner, int report) {
-  const int failed = become_and_unshare(owner);
-  const ssize_t ignored = ::write(report, &failed, sizeof failed);  // the reader sees a closed pipe otherwise
-  static_cast<void>(ignored);
-  for (;;) ::pause();
-}
-
-// Killed and reaped with its owner; the namespace lives on in the descriptor.
-class Holder {
- public:
-  explicit Holder(pid_t pid) : pid_(pid) {}
-  Holder(const Holder&) = delete;
-  Holder& operator=(const Holder&) = delete;
-  ~Holder() {
-    ::kill(pid_, SIGKILL);
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
-
- private:
-  pid_t pid_;
-};
-
 struct KernelLimit {
   int resource;
   rlimit value;
@@ -74,13 +50,11 @@ Result<KernelLimit> kernel_limit(const std::string& type, std::uint64_t value) {
 }
 
 // In a child between fork and exit: system calls alone.
-[[noreturn]] void enter_and_limit(int user_namespace, pid_t init, const std::vector<KernelLimit>& limits, int report) {
-  int failed = ::setns(user_namespace, CLONE_NEWUSER) == 0 ? 0 : errno;
+int enter_and_limit(int user_namespace, pid_t init, const std::vector<KernelLimit>& limits) {
+  if (::setns(user_namespace, CLONE_NEWUSER) != 0) return errno;
   for (const auto& [resource, value] : limits)
-    if (failed == 0 && ::syscall(SYS_prlimit64, init, resource, &value, nullptr) != 0) failed = errno;
-  const ssize_t ignored = ::write(report, &failed, sizeof failed);  // the reader sees a closed pipe otherwise
-  static_cast<void>(ignored);
-  for (;;) ::pause();
+    if (::syscall(SYS_prlimit64, init, resource, &value, nullptr) != 0) return errno;
+  return 0;
 }
 
 std::string id_map_text(const HostIds& host, std::uint32_t candidate) {
@@ -106,31 +80,16 @@ Result<bool> may_set_limits_of_others() {
 Result<void> set_limits_from_inside(const Policy& policy, const Fd& user_namespace, pid_t init) {
   std::vector<KernelLimit> limits;
   for (const auto& [type, value] : process_limits(policy)) limits.push_back(TRY(kernel_limit(type, value)));
-  sys::Pipe report = TRY(sys::pipe());
-  const pid_t pid = ::fork();
-  if (pid < 0) return sys_error("fork", "a process to set limits", errno);
-  if (pid == 0) enter_and_limit(user_namespace.get(), init, limits, report.write.get());
-  const Holder holder(pid);
-  report.write.reset();
-  int failed = 0;
-  if (::read(report.read.get(), &failed, sizeof failed) != sizeof failed)
-    return fault("set the limits of the candidate: the process that should do it is gone");
-  if (failed != 0) return sys_error("set the limits of the candidate:", "setns or prlimit", failed);
+  const auto enter = [&](int inside) { return enter_and_limit(inside, init, limits); };
+  TRY(HelperProcess::start("set the limits of the candidate:", "setns or prlimit", enter, user_namespace.get()));
   return {};
 }
 
 Result<UserNamespaceMade> make_user_namespace(const Policy& policy) {
-  sys::Pipe report = TRY(sys::pipe());
-  const pid_t pid = ::fork();
-  if (pid < 0) return sys_error("fork", "the holder of a user namespace", errno);
-  if (pid == 0) hold_namespace(policy.host_ids->root, report.write.get());
-  const Holder holder(pid);
-  report.write.reset();
-  int failed = 0;
-  if (::read(report.read.get(), &failed, sizeof failed) != sizeof failed)
-    return fault("make a user namespace for the run: the process that should hold it is gone");
-  if (failed != 0) return sys_error("make a user namespace for the run:", "unshare", failed);
-  const Fd process = TRY(sys::open_directory(sys::kHere, "/proc/" + std::to_string(pid)));
+  // Killed and reaped here; the namespace lives on in the descriptor.
+  const auto holder = TRY(HelperProcess::start("make a user namespace for the run:", "unshare",
+                                               [&](int) { return become_and_unshare(policy.host_ids->root); }));
+  const Fd process = TRY(sys::open_directory(sys::kHere, "/proc/" + std::to_string(holder.pid())));
   TRY_VOID(sys::write_file(process.get(), "gid_map", id_map_text(*policy.host_ids, policy.gid)));
   TRY_VOID(sys::write_file(process.get(), "uid_map", id_map_text(*policy.host_ids, policy.uid)));
   UserNamespaceMade made;

@@ -21,10 +21,11 @@ sys.dont_write_bytecode = True
 
 import egress
 import intruders
+import killed
 import neighbours
 from harness import MIB, SOURCE, Bench, Wrong, between, dead_runs, equal, run_scenarios
 
-SCENARIOS = dict(intruders.SCENARIOS)
+SCENARIOS = {**intruders.SCENARIOS, **killed.SCENARIOS}
 
 
 def scenario(function):
