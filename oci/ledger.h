@@ -31,6 +31,9 @@ struct LedgerRule {
 // arguments whose complement no libseccomp rule can say.
 Result<std::vector<LedgerRule>> ledger_rules(const SeccompRules& rules);
 
+// Calls of the ledger that a profile allows all the same, other than for AF_UNIX sockets: "setresuid mknodat"; empty for none.
+std::string trusted_calls(const SeccompRules& rules);
+
 // The calls that the supervisor lets run: the door's execve and execveat, and exit_group. No others, ever.
 bool is_let_run(int call);
 

@@ -131,7 +131,7 @@ void check_smallest(Decision& decision) {
     std::string_view limit;
     std::uint64_t value;
   };
-  constexpr std::array kSmallest{Smallest{"cpus", 10}, Smallest{"processes", 2}, Smallest{"open_files", 16}};
+  constexpr std::array kSmallest{Smallest{"cpus", 10}, Smallest{"processes", 2}, Smallest{"open_files", 64}};
   for (const auto& [limit, value] : kSmallest) {
     const auto field =
         std::find_if(kLimitFields.begin(), kLimitFields.end(), [&](const LimitField& f) { return f.name == limit; });
@@ -283,6 +283,8 @@ void take_from_profile(Decision& decision) {
       policy.relaxations.push_back(std::string("egress_counters: without ") + to_text(counter));
   policy.user_namespace = profile.user_namespace;
   if (profile.user_namespace == UserNamespace::host) policy.relaxations.push_back("user_namespace: host");
+  if (const std::string trusted = trusted_calls(profile.seccomp); !trusted.empty())
+    policy.relaxations.push_back("seccomp: allows " + trusted);
   const std::string asked = decision.task.profile ? *decision.task.profile : "strict";
   if (asked != profile.name) {
     policy.notices.push_back("profile: the task asks for " + in_quotes(asked) + ", the run uses " +

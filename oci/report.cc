@@ -1,5 +1,6 @@
 #include "oci/report.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <map>
@@ -69,6 +70,13 @@ std::string written(const json& stream) {
   return stream.at("bytes").dump() + " bytes" + (cut ? " (" + stream.at("kept").dump() + " kept)" : "");
 }
 
+// The counter's peak may be of the delegate's own threads, before the limit was set.
+std::string processes_peak(const std::string& limit, const std::string& peak) {
+  const bool numbers = (limit + peak).find_first_not_of("0123456789") == std::string::npos;
+  if (numbers && std::stoull(peak) > std::stoull(limit)) return "at most " + limit + " of " + limit;
+  return "peak " + peak + " of " + limit;
+}
+
 // One line a wall: what stood, in the observed numbers.
 std::string summary(const json& record, const std::string& wall) {
   const json &e = record.at("evidence"), &policy = record.at("policy");
@@ -105,7 +113,7 @@ std::string summary(const json& record, const std::string& wall) {
        }},
       {"processes",
        [&] {
-         return "peak " + spent("processes", "peak") + " of " + door("processes", "limit") + ", " +
+         return processes_peak(door("processes", "limit"), spent("processes", "peak")) + ", " +
                 spent("processes", "refused") + " refused";
        }},
       {"cpu-time", [&] { return milliseconds(spent("cpu-time", "used_us")) + " of " + limit_time("cpu_time_us"); }},
@@ -159,6 +167,22 @@ std::string listed(const json& list, const char* more, Line line) {
 std::string padded(std::string text, std::size_t width) {
   if (text.size() < width) text.append(width - text.size(), ' ');
   return text;
+}
+
+std::string attempted_call(const json& entry) {
+  return entry.at("call").get<std::string>() +
+         (entry.contains("argument") ? " " + entry.at("argument").get<std::string>() : "");
+}
+
+// A candidate could fill the list with twenty odd calls: networks and namespaces first, then what was tried most.
+json most_telling_first(json attempts) {
+  const auto rank = [](const json& entry) {
+    const std::string argument = entry.contains("argument") ? entry.at("argument").get<std::string>() : "";
+    const bool telling = argument.starts_with("AF_") || argument.starts_with("CLONE_");
+    return std::pair(!telling, ~entry.at("count").get<std::uint64_t>());
+  };
+  std::stable_sort(attempts.begin(), attempts.end(), [&](const json& a, const json& b) { return rank(a) < rank(b); });
+  return attempts;
 }
 
 std::vector<std::string> failures_of(const json& verdict, const std::string& wall) {
@@ -251,11 +275,14 @@ std::string verdict_table(const json& record, bool colour) {
                        : ink.good(state)) +
             "  " + joined(line.words, "\n" + std::string(20, ' ')) + "\n";
   }
-  text += listed(record.at("evidence").at("refusals").at("by_call"), "tried       ", [](const json& entry) {
-    const std::string argument = entry.contains("argument") ? " " + entry.at("argument").get<std::string>() : "";
-    return "tried       " + entry.at("call").get<std::string>() + argument + ": " +
-           entry.at("errno").get<std::string>() + ", " + entry.at("count").dump() + " times";
-  });
+  for (const auto& loosening : record.at("policy").at("relaxations"))
+    text += "loosened    " + on_one_line(loosening) + "\n";
+  text += listed(most_telling_first(record.at("evidence").at("refusals").at("by_call")), "tried       ",
+                 [](const json& entry) {
+                   const bool once = entry.at("count") == 1;
+                   return "tried       " + on_one_line(attempted_call(entry)) + ", " +
+                          (once ? "once" : entry.at("count").dump() + " times") + ": " + on_one_line(entry.at("errno"));
+                 });
   text += listed(record.at("outputs"), "output      ", [](const json& file) {
     return "output      " + on_one_line(file.at("path")) + " (" + file.at("size").dump() + " bytes)";
   });

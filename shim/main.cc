@@ -14,6 +14,7 @@
 #include "oci/limits_page.h"
 #include "oci/plot.h"
 #include "oci/record.h"
+#include "oci/record_check.h"
 #include "oci/report.h"
 #include "shim/doctor.h"
 #include "shim/learn.h"
@@ -161,6 +162,8 @@ Result<int> verdict(const Options& options) {
   if (!digest_matches(record))
     return usage("read the record " + options.record + ": it is not a record, or its digest does not match");
   try {
+    if (const auto checked = check_record(record); !checked)
+      return usage("read the record " + options.record + ": " + checked.error().message);
     say(verdict_table(record, ::isatty(STDOUT_FILENO) == 1));
     if (options.plot) say("\n" + plot(record, plot_style(options.ascii)));
     if (!options.page.empty()) {
@@ -170,7 +173,7 @@ Result<int> verdict(const Options& options) {
     }
     return record_exit_status(record);
   } catch (const std::exception& error) {  // a key or number that no record of ours has
-    return usage("read the record " + options.record + ": " + error.what());
+    return usage("read the record " + options.record + ": it has not the form of a record (" + error.what() + ")");
   }
 }
 

@@ -202,7 +202,7 @@ TEST_CASE("little memory and no word about disk: the default disk shrinks, and t
 TEST_CASE("a limit too small for a container to start is an error") {
   const std::tuple<std::string, Unit, std::string, std::string> rows[] = {{"cpus", Unit::milli, "0.01", "0.009"},
                                                                           {"processes", Unit::count, "2", "1"},
-                                                                          {"open_files", Unit::count, "16", "15"}};
+                                                                          {"open_files", Unit::count, "64", "63"}};
   for (const auto& [limit, unit, enough, too_little] : rows) {
     CAPTURE(limit);
     TaskSpec task = job();

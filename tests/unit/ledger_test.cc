@@ -106,6 +106,15 @@ TEST_CASE("an allowance whose opposite no rule can say is refused") {
       "for a mask that is 0");
 }
 
+TEST_CASE("a profile that allows a call of the ledger is loosened by it") {
+  SeccompRules rules = captured_rules();
+  CHECK(trusted_calls(rules) == "");
+  rules.allow.push_back("ptrace");
+  rules.allow.push_back("connect");
+  rules.allow_if.push_back({.call = "mknodat", .index = 2, .mask = 0xe000, .values = {0}});
+  CHECK(trusted_calls(rules) == "mknodat ptrace");
+}
+
 TEST_CASE("only the calls of the door are ever let run") {
   for (const char* call : {"execve", "execveat", "exit_group"}) CHECK(is_let_run(number(call)));
   for (int call = -1; call < 600; ++call)
