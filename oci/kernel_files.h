@@ -75,6 +75,7 @@ struct ProcessStat {               // /proc/PID/stat; the command name may hold 
   std::uint64_t minor_faults = 0;  // field 10
   std::uint64_t cpu_ticks = 0;     // fields 14 and 15, user and system
   std::uint64_t start_time = 0;    // field 22, clock ticks since boot
+  std::uint64_t start_stack = 0;   // field 28, an address that every exec draws anew; 0 for who may not know it
   std::uint64_t wait_status = 0;   // field 52, as waitpid gives it; final once the state is Z
 };
 Result<ProcessStat> parse_process_stat(const std::string& text, const std::string& source);

@@ -78,7 +78,7 @@ constexpr std::size_t kFlags = 9;
 constexpr std::size_t kMinorFaults = 10;
 constexpr std::size_t kUserTicks = 14;
 constexpr std::size_t kSystemTicks = 15;
-constexpr std::size_t kStartTime = 22;
+constexpr std::size_t kStartTime = 22, kStartStack = 28;
 constexpr std::size_t kExitCode = 52;
 
 Result<RLimit> rlimit(std::string_view soft, std::string_view hard, const std::string& source, std::string_view line) {
@@ -132,6 +132,7 @@ Result<ProcessStat> parse_process_stat(const std::string& text, const std::strin
   stat.cpu_ticks = TRY(number(fields[kUserTicks - kFirstField], source, line)) +
                    TRY(number(fields[kSystemTicks - kFirstField], source, line));
   stat.start_time = TRY(number(fields[kStartTime - kFirstField], source, line));
+  stat.start_stack = TRY(number(fields[kStartStack - kFirstField], source, line));
   stat.wait_status = TRY(number(fields[kExitCode - kFirstField], source, line));
   return stat;
 }

@@ -32,6 +32,11 @@ constexpr NamedValue kOptions[] = {
     {0x53564d41, "PR_SET_VMA"}};
 constexpr NamedValue kArchCodes[] = {
     {0x1001, "ARCH_SET_GS"}, {0x1002, "ARCH_SET_FS"}, {0x1003, "ARCH_GET_FS"}, {0x3001, "ARCH_CET_STATUS"}};
+constexpr NamedValue kResources[] = {{1, "RLIMIT_FSIZE"},   {2, "RLIMIT_DATA"},  {3, "RLIMIT_STACK"},
+                                     {5, "RLIMIT_RSS"},     {6, "RLIMIT_NPROC"}, {7, "RLIMIT_NOFILE"},
+                                     {8, "RLIMIT_MEMLOCK"}, {9, "RLIMIT_AS"}};
+constexpr NamedValue kSocketOptions[] = {
+    {2, "SO_REUSEADDR"}, {7, "SO_SNDBUF"}, {8, "SO_RCVBUF"}, {13, "SO_LINGER"}, {16, "SO_PASSCRED"}};
 constexpr NamedValue kFamilies[] = {{kUnixFamily, "AF_UNIX"}};
 
 // Calls of which a profile allows some values only.
@@ -42,9 +47,15 @@ struct Deciding {
   std::span<const NamedValue> names;
 };
 const Deciding kDeciding[] = {
-    {"socket", 0, kAllBits, kFamilies}, {"socketpair", 0, kAllBits, kFamilies},
-    {"ioctl", 1, kLowHalf, kRequests},  {"fcntl", 1, kLowHalf, kFileCommands},
-    {"prctl", 0, kLowHalf, kOptions},   {"arch_prctl", 0, kLowHalf, kArchCodes},
+    {"socket", 0, kAllBits, kFamilies},
+    {"socketpair", 0, kAllBits, kFamilies},
+    {"ioctl", 1, kLowHalf, kRequests},
+    {"fcntl", 1, kLowHalf, kFileCommands},
+    {"prctl", 0, kLowHalf, kOptions},
+    {"arch_prctl", 0, kLowHalf, kArchCodes},
+    {"prlimit64", 1, kLowHalf, kResources},
+    {"setrlimit", 0, kLowHalf, kResources},
+    {"setsockopt", 2, kLowHalf, kSocketOptions},
 };
 // CLONE_NEWTIME NEWNS NEWCGROUP NEWUTS NEWIPC NEWUSER NEWPID NEWNET
 constexpr std::uint64_t kNamespaceFlags = 0x7e020080;
@@ -255,6 +266,12 @@ class Writer {
     if (rule.call == "fcntl")
       for (const auto value : kRuntimeFcntl) values.try_emplace(value, 0);
     if (rule.call == "prctl") values.erase(kPrSetSeccomp);
+    // What no profile grants: RLIMIT_CORE and RLIMIT_CPU, and filters on sockets. runc's runtime asks for its open files.
+    if (rule.names.data() == kResources)
+      std::erase_if(values, [](const auto& e) { return e.first == 0 || e.first == 4; });
+    if (rule.call == "prlimit64") values.try_emplace(7, 0);
+    if (rule.call == "setsockopt")
+      std::erase_if(values, [](const auto& e) { return e.first == 26 || (e.first >= 50 && e.first <= 52); });
     if (rule.names.data() == kFamilies)
       std::erase_if(values, [](const auto& entry) { return entry.first != kUnixFamily; });
     return values;

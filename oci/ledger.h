@@ -66,10 +66,13 @@ class Ledger {
   int errno_for(int call) const;
   // After the kernel has taken the answer: a notification that a signal voided was never answered.
   void count(int call, const CallArguments& arguments);
+  // A signal came between question and answer: the call was interrupted, and nobody knows whether it is made again.
+  void count_voided() { ++voided_; }
   // Every notification, at its time. True once a cap is passed.
   bool notified(std::uint64_t now_us);
 
   std::uint64_t total() const { return total_; }
+  std::uint64_t voided() const { return voided_; }
   std::uint64_t sockets() const;              // socket and socketpair
   std::vector<RefusedCalls> entries() const;  // sorted by call and argument
 
@@ -80,7 +83,7 @@ class Ledger {
   std::map<int, int> errnos_;
   // A candidate chooses arguments freely; what would be one entry too many is counted without its argument.
   std::map<std::tuple<int, std::string>, std::uint64_t> counts_;
-  std::uint64_t total_ = 0, second_began_us_ = 0, in_this_second_ = 0;
+  std::uint64_t total_ = 0, voided_ = 0, second_began_us_ = 0, in_this_second_ = 0;
 };
 
 }  // namespace benchsand

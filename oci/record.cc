@@ -37,7 +37,7 @@ json section_json(const std::vector<Rule>& rules, const Evidence& evidence, Sect
 }
 
 // Which calls were refused by the supervisor, each as often as its answer reached the candidate.
-json refusals_json(const std::vector<RefusedCalls>& refused, const Evidence& evidence) {
+json refusals_json(const std::vector<RefusedCalls>& refused, std::uint64_t voided, const Evidence& evidence) {
   json by_call = json::array();
   for (const auto& entry : refused) {
     json row = {{"call", entry.call}, {"errno", errno_name(entry.errno_value)}, {"count", entry.count}};
@@ -50,6 +50,7 @@ json refusals_json(const std::vector<RefusedCalls>& refused, const Evidence& evi
   };
   return {{"by_call", by_call},
           {"total", number("syscalls.refused_calls")},
+          {"voided", voided},
           {"sockets", number("network.refused_sockets")},
           {"egress_bytes", number("network.egress_bytes")}};
 }
@@ -196,7 +197,7 @@ json make_record(const Policy& policy, const HostFacts& host, const RunFacts& ru
       {"evidence",
        {{"established", section_json(rules, evidence, Section::established)},
         {"spent", section_json(rules, evidence, Section::spent)},
-        {"refusals", refusals_json(run.refusals, evidence)},
+        {"refusals", refusals_json(run.refusals, run.refusals_voided, evidence)},
         {"after", section_json(rules, evidence, Section::after)}}},
       {"end", end_json(end)},
       {"verdict", verdict_json(verdict)},

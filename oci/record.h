@@ -42,7 +42,8 @@ struct RunFacts {
   StreamFacts stdout_stream, stderr_stream;
   nlohmann::json timeline;  // null: the profile wants none, or the candidate never started
   std::vector<RefusedCalls> refusals;
-  std::vector<std::string> notices;  // what the host saw that breaks no wall
+  std::uint64_t refusals_voided = 0;  // asked, and interrupted by a signal before the answer
+  std::vector<std::string> notices;   // what the host saw that breaks no wall
 };
 
 // `policy` may be null when the run failed before one was decided.

@@ -258,8 +258,10 @@ Headline headline(const json& record) {
   std::string text = verdict.at("outcome").get<std::string>() + ": " + end.at("cause").get<std::string>();
   if (end.at("exit_code").is_number()) text += ", exit code " + end.at("exit_code").dump();
   if (end.at("signal").is_number()) text += ", signal " + end.at("signal").dump();
-  if (verdict.at("scored") == true) return {"SCORED", "(" + verdict.at("tier").get<std::string>() + ") " + text};
-  return {"NOT SCORED", text};
+  // Escaped: a record is a file that anybody may have written.
+  if (verdict.at("scored") == true)
+    return {"SCORED", on_one_line("(" + verdict.at("tier").get<std::string>() + ") " + text)};
+  return {"NOT SCORED", on_one_line(text)};
 }
 
 std::string verdict_table(const json& record, bool colour) {

@@ -22,7 +22,7 @@ namespace {
 // and no others: runc itself calls write and more after it has loaded the filter, and would wait for ever.
 constexpr std::array<std::string_view, 3> kDoorCalls{"execve", "execveat", "exit_group"};
 
-constexpr std::uint64_t kPrSetSeccomp = 22;
+constexpr std::uint64_t kPrSetSeccomp = 22, kRlimitCore = 4;
 constexpr std::uint64_t kAllBits = ~std::uint64_t{0};
 
 enum class Action { allow, notify, count, refuse };  // count: refused by the supervisor, who counts it
@@ -85,6 +85,18 @@ Result<void> check_no_own_filter(const ArgumentRule& rule) {
   return {};
 }
 
+// At RLIMIT_CORE 0, unlike at the 1 that the bundle sets, a crash starts the host's core_pattern program as root.
+Result<void> check_no_core_limit(const ArgumentRule& rule) {
+  const bool prlimit = rule.call == "prlimit64";
+  if (!prlimit && rule.call != "setrlimit") return {};
+  const bool by_resource = rule.index == (prlimit ? 1U : 0U) && (rule.mask & 0xffffffff) == 0xffffffff;
+  const auto is_core = [](std::uint64_t value) { return (value & 0xffffffff) == kRlimitCore; };
+  if (!by_resource || std::any_of(rule.values.begin(), rule.values.end(), is_core))
+    return rule_error(quoted(rule.call) + " must be allowed by its resource (arg " + (prlimit ? "1" : "0") +
+                      ", all 32 bits) and without RLIMIT_CORE (4)");
+  return {};
+}
+
 Result<void> check_argument_rule(const ArgumentRule& rule) {
   const std::string where = "allow_if: " + quoted(rule.call) + ": ";
   if (rule.index > 5) return rule_error(where + "a call has arguments 0 to 5, not " + std::to_string(rule.index));
@@ -96,6 +108,7 @@ Result<void> check_argument_rule(const ArgumentRule& rule) {
       return rule_error(where + "value " + std::to_string(value) + " has bits outside the mask and can never match");
     if (!seen.insert(value).second) return rule_error(where + "value " + std::to_string(value) + " stands twice");
   }
+  TRY_VOID(check_no_core_limit(rule));
   return check_no_own_filter(rule);
 }
 
@@ -103,6 +116,7 @@ Result<void> check_allowed(const SeccompRules& rules, Placement& placement) {
   for (const std::string& call : rules.allow) {
     TRY_VOID(placement.place(call, "allow"));
     TRY_VOID(check_no_own_filter(ArgumentRule{.call = call, .mask = 0, .values = {}}));
+    TRY_VOID(check_no_core_limit(ArgumentRule{.call = call, .mask = 0, .values = {}}));
   }
   for (const ArgumentRule& rule : rules.allow_if) {
     TRY_VOID(placement.place(rule.call, "allow_if"));

@@ -18,9 +18,27 @@ struct Range {
 
 // Controls; the soft hyphen; marks and embeddings of direction; zero widths; line and paragraph separators; the byte order mark;
 // annotations and the two that are no characters; tags, which hide a text within another.
-constexpr Range kHidden[] = {{0, 0x1F},        {0x7F, 0x9F},     {0xAD, 0xAD},     {0x61C, 0x61C},
-                             {0x180E, 0x180E}, {0x200B, 0x200F}, {0x2028, 0x202E}, {0x2060, 0x206F},
-                             {0xFEFF, 0xFEFF}, {0xFFF9, 0xFFFB}, {0xFFFE, 0xFFFF}, {0xE0000, 0xE007F}};
+constexpr Range kHidden[] = {{0, 0x1F},
+                             {0x7F, 0x9F},
+                             {0xAD, 0xAD},
+                             {0x61C, 0x61C},
+                             {0x180E, 0x180E},
+                             {0x200B, 0x200F},
+                             {0x2028, 0x202E},
+                             {0x2060, 0x206F},
+                             {0xFEFF, 0xFEFF},
+                             {0xFFF9, 0xFFFB},
+                             {0xFFFE, 0xFFFF},
+                             {0xE0000, 0xE007F},
+                             // Not controls, but shown as nothing: joiners, fillers, variation selectors.
+                             {0x34F, 0x34F},
+                             {0x115F, 0x1160},
+                             {0x17B4, 0x17B5},
+                             {0x180B, 0x180F},
+                             {0x3164, 0x3164},
+                             {0xFE00, 0xFE0F},
+                             {0xFFA0, 0xFFA0},
+                             {0xE0100, 0xE01EF}};
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -24,6 +25,7 @@ namespace benchsand {
 
 namespace {
 
+constexpr rlim_t kUsualStack = 8 << 20;
 constexpr std::uint64_t kEndWithinUs = 10'000'000;
 
 // What the child needs, laid out before the fork: between fork and exec nothing may allocate.
@@ -84,13 +86,30 @@ int binary_in_this_namespace(const Child& child) {
   return again;
 }
 
+// What benchsand was started with must not colour the candidate's run: a shell's ulimit, a scheduling class, a processor to
+// stay on. The bundle sets the limits that are walls; the others are as wide as this host allows.
+void reset_what_is_inherited(const Child& child) {
+  must(child, "setpriority", ::setpriority(PRIO_PROCESS, 0, 0) == 0);
+  const sched_param ordinary{};
+  must(child, "sched_setscheduler", ::sched_setscheduler(0, SCHED_OTHER, &ordinary) == 0);
+  cpu_set_t every;
+  std::memset(&every, 0xff, sizeof every);
+  must(child, "sched_setaffinity", ::sched_setaffinity(0, sizeof every, &every) == 0);
+  must(child, "personality", ::personality(PER_LINUX) != -1);
+  for (int resource = 0; resource < RLIM_NLIMITS; ++resource) {
+    rlimit limit{};
+    must(child, "getrlimit", ::syscall(SYS_prlimit64, 0, resource, nullptr, &limit) == 0);
+    limit.rlim_cur = resource == RLIMIT_STACK ? std::min<rlim_t>(limit.rlim_max, kUsualStack) : limit.rlim_max;
+    must(child, "setrlimit", ::syscall(SYS_prlimit64, 0, resource, &limit, nullptr) == 0);
+  }
+}
+
 [[noreturn]] void run_delegate(const Child& child) {
   must(child, "setsid", ::setsid() >= 0);
   set_standard_descriptors(child);
   reset_signals(child);
   ::umask(022);
-  // What benchsand was started with must not colour the candidate's run.
-  must(child, "setpriority", ::setpriority(PRIO_PROCESS, 0, 0) == 0);
+  reset_what_is_inherited(child);
   must(child, "close_range", ::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) == 0);
   ::syscall(SYS_execveat, binary_in_this_namespace(child), "", child.arguments, child.environment, AT_EMPTY_PATH);
   give_up(child, "execveat the delegate");

@@ -23,7 +23,9 @@ std::uint64_t beyond(std::uint64_t used, std::uint64_t limit) {
 void spend(Evidence& evidence, const Watched& watched, const Limits& limits, std::uint64_t stdout_bytes,
            std::uint64_t stderr_bytes) {
   evidence.set("wall-time.used_us", watched.wall_used_us, "CLOCK_MONOTONIC");
-  evidence.set("wall-time.overshoot_us", beyond(watched.wall_used_us, limits.wall_time_us), "CLOCK_MONOTONIC");
+  evidence.set("wall-time.overshoot_us",
+               beyond(watched.killed_at_us ? *watched.killed_at_us : watched.wall_used_us, limits.wall_time_us),
+               "CLOCK_MONOTONIC");
   evidence.set("stdio.stdout_bytes", stdout_bytes, "the pipe");
   evidence.set("stdio.stderr_bytes", stderr_bytes, "the pipe");
   if (watched.left_behind)
@@ -39,7 +41,9 @@ void spend(Evidence& evidence, const Watched& watched, const Limits& limits, std
     return evidence.missing("cpu-time.overshoot_us", why, source);
   }
   evidence.set("cpu-time.used_us", *last - *first, source);
-  evidence.set("cpu-time.overshoot_us", beyond(*last - *first, limits.cpu_time_us), source);
+  const std::uint64_t enforced =
+      watched.cpu_at_kill_us && *watched.cpu_at_kill_us >= *first ? *watched.cpu_at_kill_us : *last;
+  evidence.set("cpu-time.overshoot_us", beyond(enforced - *first, limits.cpu_time_us), source);
 }
 
 // A number that is missing here breaks its wall; the notices of a run that is refused matter less.

@@ -156,7 +156,9 @@ bool HostProcess::has_thread(pid_t task) const {
 }
 
 Result<std::string> HostProcess::program() const {
-  return identity_of(TRY(sys::fstatat(dir_.get(), "exe", 0)));
+  // The file alone would not do: a script that begins with #!/proc/self/exe executes the delegate's own program.
+  const auto stat = TRY(parse_process_stat(TRY(read("stat")), name("stat")));
+  return identity_of(TRY(sys::fstatat(dir_.get(), "exe", 0))) + " " + std::to_string(stat.start_stack);
 }
 
 void observe_privileges(const HostProcess& process, Evidence& evidence) {

@@ -20,7 +20,7 @@ class HostProcess {
   std::string name(const std::string& file) const;  // "/proc/123/status"
   Result<Fd> open_namespace(const std::string& type) const;
   bool has_thread(pid_t task) const;
-  Result<std::string> program() const;  // "device:inode" of /proc/PID/exe
+  Result<std::string> program() const;  // the image: "device:inode" of /proc/PID/exe, and where its stack begins
 
  private:
   pid_t pid_ = 0;

@@ -1,6 +1,7 @@
 // The command line of benchsand. stdout carries results, stderr carries messages.
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -154,10 +155,31 @@ PlotStyle plot_style(bool ascii) {
   return {terminal ? size.ws_col : PlotStyle{}.width, ascii || !utf8};
 }
 
+constexpr std::size_t kDeepestRecord = 32;
+
+// How deep brackets stand in each other, at most: the JSON library recurses as deep as a document does.
+std::size_t nesting(const std::string& text) {
+  std::size_t depth = 0, deepest = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (in_string && text[i] == '\\')
+      ++i;
+    else if (text[i] == '"')
+      in_string = !in_string;
+    else if (!in_string && (text[i] == '[' || text[i] == '{'))
+      deepest = std::max(deepest, ++depth);
+    else if (!in_string && (text[i] == ']' || text[i] == '}') && depth > 0)
+      --depth;
+  }
+  return deepest;
+}
+
 // The verdict of a record, as `run` printed it; from the record alone, long after the run.
 Result<int> verdict(const Options& options) {
   const auto text = sys::read_file(sys::kHere, options.record, 64 << 20);
   if (!text) return usage("read the record: " + text.error().message);
+  if (nesting(*text) > kDeepestRecord)
+    return usage("read the record " + options.record + ": it is nested deeper than any record of benchsand");
   const auto record = nlohmann::json::parse(*text, nullptr, false);
   if (!digest_matches(record))
     return usage("read the record " + options.record + ": it is not a record, or its digest does not match");
@@ -273,7 +295,18 @@ int main_of(int argc, char** argv) {
 }  // namespace
 }  // namespace benchsand
 
+// A shell's soft limit on descriptors, file sizes or memory is no reason to fail half-way through a run.
+static void widen_limits() {
+  for (const auto resource : {RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_DATA}) {
+    rlimit limit{};
+    if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur == limit.rlim_max) continue;
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(resource, &limit);
+  }
+}
+
 int main(int argc, char** argv) {
+  widen_limits();
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGCHLD, SIG_DFL);  // a caller that ignores it would take our children's exit statuses away
   return benchsand::main_of(argc, argv);

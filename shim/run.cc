@@ -340,6 +340,7 @@ Result<void> Run::observe_end() {
   evidence_.set("syscalls.refused_calls", ledger_.total(), "seccomp notify, answered");
   evidence_.set("network.refused_sockets", ledger_.sockets(), "seccomp notify, answered");
   facts_.refusals = ledger_.entries();
+  facts_.refusals_voided = ledger_.voided();
   spend(evidence_, watched_, policy_.limits, out_->bytes(), err_->bytes());
   end_ = end_of(end_facts(evidence_, watched_, static_cast<int>(stat.wait_status)), policy_.limits);
   facts_.notices = baseline_.notices(run_share(evidence_, policy_.limits));

@@ -13,7 +13,8 @@ namespace benchsand {
 namespace {
 
 constexpr std::uint64_t kSmallestCpuWaitUs = 1'000;
-constexpr std::uint64_t kDiesWithinUs = 10'000'000;  // after cgroup.kill
+constexpr std::uint64_t kDiesWithinUs = 60'000'000;  // after cgroup.kill; page tables are slow to take down
+constexpr unsigned int kMostEndings = 16;            // times that init may begin to end
 constexpr std::uint64_t kTasksEveryUs = 100'000;
 constexpr std::size_t kTasksASample = 16;  // well below a millisecond
 constexpr std::size_t kTasksBeforeAKill = 64;
@@ -80,7 +81,7 @@ Result<bool> Supervisor::turn() {
   else if (waits[kNotify].revents != 0)
     notify_open_ = false;
   if (watched_.killed_for && sys::monotonic_us() > give_up_us_)
-    return fault("kill the candidate: it is still there 10 s after cgroup.kill");
+    return fault("kill the candidate: it is still there 60 s after cgroup.kill");
   return true;
 }
 
@@ -103,11 +104,19 @@ Result<void> Supervisor::refuse(const Notification& notification) {
   // False: a signal voided the wait, the call is made again or not at all, and nobody was refused.
   if (TRY(notify_.refuse(notification, ledger_.errno_for(notification.call))))
     ledger_.count(notification.call, notification.arguments);
+  else
+    ledger_.count_voided();
   return {};
 }
 
 Result<void> Supervisor::look_at_ending_init() {
-  watched_.never_executed = TRY(door_.init.program()) == door_.program;
+  // A leader that has exited before its threads has no program any more, and the delegate never leaves its own like that.
+  const auto program = door_.init.program();
+  if (!program && program.error().error_number != ENOENT && program.error().error_number != ESRCH)
+    return std::unexpected(program.error());
+  watched_.never_executed = program && *program == door_.program;
+  // A signal can void the wait again and again, and every look costs time that nobody is charged for.
+  if (++endings_ > kMostEndings) return kill_for(Cause::refusals);
   tasks_.look(kEveryTask);  // what it finds is evidence; init is ending anyway
   return count_left_behind(1);
 }
@@ -155,7 +164,9 @@ Result<void> Supervisor::look_again_later() {
 Result<void> Supervisor::kill_for(Cause cause) {
   if (watched_.killed_for) return {};
   watched_.killed_for = cause;
+  watched_.killed_at_us = sys::monotonic_us() - started_us_;
   give_up_us_ = sys::monotonic_us() + kDiesWithinUs;
+  watched_.cpu_at_kill_us = TRY(cgroup_.cpu_usage_us());
   if (!watched_.interrupted) tasks_.look(kTasksBeforeAKill);
   const auto counted = count_left_behind(0);
   TRY_VOID(kill_run(cgroup_, door_));

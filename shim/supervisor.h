@@ -20,6 +20,8 @@ Result<void> kill_run(const RunCgroup& cgroup, const Door& door);
 struct Watched {
   std::optional<Cause> killed_for;  // why the supervisor killed; absent when init ended before
   std::uint64_t wall_used_us = 0;
+  // When the supervisor killed: dying takes time that is not the host's being late.
+  std::optional<std::uint64_t> killed_at_us, cpu_at_kill_us;
   std::optional<std::uint64_t> left_behind;  // processes beside init when it ended, or that were killed
   bool never_executed = false;               // init ended while it was still the delegate's program
   bool interrupted = false;                  // a signal told benchsand to stop
@@ -77,6 +79,7 @@ class Supervisor {
   std::uint64_t started_us_ = 0, cpu_baseline_us_ = 0, give_up_us_ = 0, sample_due_us_ = 0, tasks_due_us_ = 0;
   LearnedCalls* learned_ = nullptr;
   bool notify_open_ = true, out_open_ = true, err_open_ = true;
+  unsigned int endings_ = 0;
   Watched watched_;
 };
 

@@ -3,12 +3,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -286,6 +288,58 @@ static int reach_out(long unused) {
   return 0;
 }
 
+/* What a process may set of itself, and must not: at a core limit of 0 every crash starts a program of the host. */
+static int own_limits(long unused) {
+  (void)unused;
+  const struct {
+    const char* name;
+    int resource;
+  } limits[] = {{"cpu", RLIMIT_CPU}, {"core", RLIMIT_CORE}, {"stack", RLIMIT_STACK}, {"files", RLIMIT_NOFILE}};
+  for (size_t i = 0; i < sizeof limits / sizeof limits[0]; ++i) {
+    const struct rlimit value = {limits[i].resource == RLIMIT_CORE ? 0 : 64,
+                                 limits[i].resource == RLIMIT_CORE ? 0 : 64};
+    const int error = syscall(SYS_prlimit64, 0, limits[i].resource, &value, NULL) != 0 ? errno : 0;
+    const int older = syscall(SYS_setrlimit, limits[i].resource, &value) != 0 ? errno : 0;
+    printf("%s=%s setrlimit-%s=%s\n", limits[i].name, error ? strerrorname_np(error) : "ok", limits[i].name,
+           older ? strerrorname_np(older) : "ok");
+  }
+  struct sock_filter accept_all = {BPF_RET | BPF_K, 0, 0, 0xffffffff};
+  const struct sock_fprog program = {1, &accept_all};
+  const int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+  const int error = setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0 ? errno : 0;
+  printf("socket-filter=%s\n", error ? strerrorname_np(error) : "ok");
+  return 0;
+}
+
+static void* exit_later(void* status) {
+  usleep(100000);
+  exit((int)(long)status);
+}
+
+/* The thread-group leader ends, and another thread ends the process in order. */
+static int exit_of_a_thread(long status) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, exit_later, (void*)status) != 0) return 3;
+  syscall(SYS_exit, 0);
+  return 3;
+}
+
+/* Begins to end, over and over: a signal voids each exit_group while the host looks at every task of the run. */
+static int endless_ending(long unused) {
+  (void)unused;
+  const struct sigaction action = {.sa_handler = ignore};
+  sigaction(SIGUSR1, &action, NULL);
+  const pid_t self = getpid();
+  for (int i = 0; i < 150; ++i)
+    if (fork() == 0)
+      for (;;) sleep(1000);
+  if (fork() == 0)
+    while (kill(self, SIGUSR1) == 0) usleep(200);
+  while (syscall(SYS_exit_group, 0) != 0) {
+  }
+  return 3;
+}
+
 static int descriptors(long unused) {
   (void)unused;
   for (int fd = 0; fd < 64; ++fd)
@@ -429,6 +483,9 @@ static const struct {
     {"refused-flood", refused_flood},
     {"refused-under-signals", refused_under_signals},
     {"reach-out", reach_out},
+    {"own-limits", own_limits},
+    {"exit-of-a-thread", exit_of_a_thread},
+    {"endless-ending", endless_ending},
     {"descriptors", descriptors},
     {"create-in-root", create_in_root},
     {"odd-outputs", odd_outputs},

@@ -440,6 +440,59 @@ def odd_paths_stay_data(bench):
 
 
 @scenario
+def a_candidate_that_executes_the_delegate_has_executed(bench):
+    """The image of init is then the delegate's program again: by that alone it would look as if nothing had been executed."""
+    script = bench.work / "task" / "again"
+    script.write_text("#!/proc/self/exe\n")
+    script.chmod(0o755)
+    run = bench.run_task(bench.write_task(["/task/again"], rootfs=str(bench.cache / "python-rootfs")), "python")
+    equal("cause", (run.record["end"]["cause"], run.record["verdict"]["outcome"]), ("exited", "failed"))
+    missing = bench.run_task(bench.write_task(["/task/missing"]))
+    equal("cause", (missing.record["end"]["cause"], missing.record["verdict"]["outcome"]), ("not-started", "fault"))
+
+
+@scenario
+def a_candidate_cannot_start_programs_of_the_host(bench):
+    """At a core limit of 0, unlike 1, the kernel pipes every crash into the host's core_pattern program, as root."""
+    for profile in sorted(path.stem for path in bench.profiles.glob("*.yaml")):
+        said = bench.verb("own-limits", profile=profile).expect(0, "succeeded", "exited").said()
+        refused = {name for name, errno in said.items() if errno in ("EPERM", "EACCES")}
+        if not {"core", "cpu", "setrlimit-core", "setrlimit-cpu", "socket-filter"} <= refused or {"stack", "files"} & refused:
+            raise Wrong(f"under {profile} the candidate could set {said}")
+
+
+@scenario
+def the_end_of_a_process_by_any_thread_counts(bench):
+    for status, outcome in ((0, "succeeded"), (9, "failed")):
+        bench.verb("exit-of-a-thread", status).expect(1 if status else 0, outcome, "exited", exit_code=status)
+
+
+@scenario
+def an_end_that_never_comes_is_cut(bench):
+    for _ in range(20):  # the signals may also come too late, and then it ends like any other
+        run = bench.verb("endless-ending", limits={"wall_time": bench.seconds(20), "cpu_time": bench.seconds(20), "processes": 200})
+        if run.record["end"]["cause"] != "exited":
+            break
+    run.expect(1, "limit", "refusals")
+    between("time", run.seen("spent", "wall-time", "used_us"), 0, bench.slow * 10_000_000)
+
+
+@scenario
+def the_callers_limits_are_not_the_candidates(bench):
+    task = bench.write_task(["sh", "-c", "grep -e 'address space' -e 'file size' /proc/self/limits; grep Cpus_allowed_list /proc/self/status; cut -d' ' -f41 /proc/self/stat"])
+    words = " ".join(f"'{word}'" for word in bench.arguments(task))
+    seen = []
+    for before in ("", "ulimit -S -v 300000; ulimit -S -f 100; ulimit -S -n 64; exec chrt -i 0 taskset -c 0 "):
+        done = subprocess.run(["bash", "-c", before + words], capture_output=True, text=True, timeout=60)
+        if not done.stdout.strip():
+            raise Wrong(f"no record: {done.stderr}")
+        record = json.loads(done.stdout)
+        bench.run_ids.add(record["id"])
+        seen.append((bench.work / "out" / record["id"] / "stdout").read_text())
+    equal("limits, processors and scheduling class inside", seen[1], seen[0])
+
+
+@scenario
 def bad_use_is_status_2(bench):
     over = bench.run_task(bench.write_task(["true"], limits={"memory": "64GiB"}))
     equal("exit status over the maximum", (over.status, over.record), (2, None))

@@ -32,7 +32,6 @@ inline SeccompRules captured_rules() {
                  "nanosleep",
                  "newfstatat",
                  "openat",
-                 "prlimit64",
                  "read",
                  "readlink",
                  "rseq",
@@ -50,6 +49,7 @@ inline SeccompRules captured_rules() {
   rules.allow_if = {{.call = "clone", .index = 0, .mask = 0x7e020080, .values = {0}},
                     {.call = "socket", .index = 0, .values = {1}},
                     {.call = "ioctl", .index = 1, .mask = 0xffffffff, .values = {0x5401, 0x541b}},
+                    {.call = "prlimit64", .index = 1, .mask = 0xffffffff, .values = {3, 7}},
                     {.call = "prctl", .index = 0, .mask = 0xffffffff, .values = {15, 16}}};
   rules.refuse_with = {{"EACCES", {"socket", "connect"}}, {"ENOSYS", {"clone3"}}};
   return rules;

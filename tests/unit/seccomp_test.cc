@@ -144,6 +144,23 @@ TEST_CASE("a candidate can never load a filter of its own") {
   CHECK(with({.call = "prctl", .mask = 0xffffffff, .values = {15}}) == "accepted");
 }
 
+TEST_CASE("a candidate can never set its core limit") {
+  const auto message_of = [](const std::string& call, const std::string& index) {
+    return "seccomp: '" + call + "' must be allowed by its resource (arg " + index +
+           ", all 32 bits) and without RLIMIT_CORE (4)";
+  };
+  CHECK(said([](auto& r) { r.allow = {"prlimit64"}; }) == message_of("prlimit64", "1"));
+  CHECK(said([](auto& r) { r.allow = {"setrlimit"}; }) == message_of("setrlimit", "0"));
+  const auto with = [](ArgumentRule rule) { return said([&](auto& r) { r.allow_if = {rule}; }); };
+  const std::uint64_t half = 0xffffffff;
+  CHECK(with({.call = "prlimit64", .index = 1, .mask = half, .values = {3, 4}}) == message_of("prlimit64", "1"));
+  CHECK(with({.call = "prlimit64", .index = 1, .values = {0x100000004}}) == message_of("prlimit64", "1"));
+  CHECK(with({.call = "prlimit64", .index = 0, .mask = half, .values = {3}}) == message_of("prlimit64", "1"));
+  CHECK(with({.call = "setrlimit", .index = 0, .mask = half, .values = {4}}) == message_of("setrlimit", "0"));
+  CHECK(with({.call = "prlimit64", .index = 1, .mask = half, .values = {3, 7}}) == "accepted");
+  CHECK(with({.call = "setrlimit", .index = 0, .mask = half, .values = {3, 7}}) == "accepted");
+}
+
 TEST_CASE("the document for the delegate") {
   SeccompRules rules = small_rules();
   rules.allow = {"read", "write"};
