@@ -32,13 +32,9 @@ constexpr NamedValue kOptions[] = {
     {0x53564d41, "PR_SET_VMA"}};
 constexpr NamedValue kArchCodes[] = {
     {0x1001, "ARCH_SET_GS"}, {0x1002, "ARCH_SET_FS"}, {0x1003, "ARCH_GET_FS"}, {0x3001, "ARCH_CET_STATUS"}};
-constexpr NamedValue kResources[] = {{1, "RLIMIT_FSIZE"},   {2, "RLIMIT_DATA"},  {3, "RLIMIT_STACK"},
-                                     {5, "RLIMIT_RSS"},     {6, "RLIMIT_NPROC"}, {7, "RLIMIT_NOFILE"},
-                                     {8, "RLIMIT_MEMLOCK"}, {9, "RLIMIT_AS"}};
-constexpr NamedValue kSocketOptions[] = {
-    {2, "SO_REUSEADDR"}, {7, "SO_SNDBUF"}, {8, "SO_RCVBUF"}, {13, "SO_LINGER"}, {16, "SO_PASSCRED"}};
+constexpr NamedValue kResources[] = {{3, "RLIMIT_STACK"}, {7, "RLIMIT_NOFILE"}, {9, "RLIMIT_AS"}};
+constexpr NamedValue kSocketOptions[] = {{2, "SO_REUSEADDR"}, {7, "SO_SNDBUF"}, {8, "SO_RCVBUF"}};
 constexpr NamedValue kFamilies[] = {{kUnixFamily, "AF_UNIX"}};
-
 // Calls of which a profile allows some values only.
 struct Deciding {
   std::string_view call;

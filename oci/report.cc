@@ -73,7 +73,8 @@ std::string written(const json& stream) {
 // The counter's peak may be of the delegate's own threads, before the limit was set.
 std::string processes_peak(const std::string& limit, const std::string& peak) {
   const bool numbers = (limit + peak).find_first_not_of("0123456789") == std::string::npos;
-  if (numbers && std::stoull(peak) > std::stoull(limit)) return "at most " + limit + " of " + limit;
+  const bool more = peak.size() > limit.size() || (peak.size() == limit.size() && peak > limit);
+  if (numbers && more) return "at most " + limit + " of " + limit;
   return "peak " + peak + " of " + limit;
 }
 
