@@ -3,28 +3,16 @@
 
 #include <doctest/doctest.h>
 
-#include "oci/record.h"
-#include "sample.h"
+#include "sample_record.h"
 
 using namespace benchsand;
 using nlohmann::json;
 
 namespace {
 
-json good_record() {
-  const Policy policy = sample::policy();
-  const HostFacts host = sample::host(CgroupLayout::v2);
-  const auto rules = wall_rules(policy, host);
-  const auto evidence = sample::evidence(rules);
-  End end;
-  end.cause = Cause::exited;
-  end.exit_code = 0;
-  return make_record(policy, host, {}, rules, evidence, end, judge(rules, evidence, end, std::nullopt));
-}
-
 // What is said of the good record after one change.
 std::string said(void (*change)(json&)) {
-  json record = good_record();
+  json record = sample::record(nullptr);
   change(record);
   const auto checked = check_record(record);
   return checked ? "accepted" : checked.error().message;
