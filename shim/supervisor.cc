@@ -164,12 +164,13 @@ Result<void> Supervisor::look_again_later() {
 Result<void> Supervisor::kill_for(Cause cause) {
   if (watched_.killed_for) return {};
   watched_.killed_for = cause;
-  watched_.killed_at_us = sys::monotonic_us() - started_us_;
   give_up_us_ = sys::monotonic_us() + kDiesWithinUs;
-  watched_.cpu_at_kill_us = TRY(cgroup_.cpu_usage_us());
+  const auto cpu = cgroup_.cpu_usage_us();
   if (!watched_.interrupted) tasks_.look(kTasksBeforeAKill);
   const auto counted = count_left_behind(0);
-  TRY_VOID(kill_run(cgroup_, door_));
+  TRY_VOID(kill_run(cgroup_, door_));  // whatever could not be read
+  watched_.killed_at_us = sys::monotonic_us() - started_us_;
+  watched_.cpu_at_kill_us = TRY(cpu);
   return counted;
 }
 
