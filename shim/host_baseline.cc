@@ -54,18 +54,18 @@ Result<HostState> HostBaseline::read() const {
   return state;
 }
 
-Result<HostState> HostBaseline::take_all(const ResultFolder& results, const RunFolder& folder, const Rootfs& rootfs,
-                                         const std::vector<Input>& inputs) {
-  TRY_VOID(watch(results.dir(), results.path()));
+Result<HostState> HostBaseline::take_all(const Fd& results, const std::string& results_path, const RunFolder& folder,
+                                         const Rootfs& rootfs, const std::vector<Input>& inputs) {
+  TRY_VOID(watch(results, results_path));
   TRY_VOID(watch(folder.dir(), folder.path()));
   TRY_VOID(watch(rootfs.dir, rootfs.path));
   for (const auto& input : inputs) TRY_VOID(watch(input.opened, input.source));
   return read();
 }
 
-void HostBaseline::take(const ResultFolder& results, const RunFolder& folder, const Rootfs& rootfs,
-                        const std::vector<Input>& inputs) {
-  before_ = take_all(results, folder, rootfs, inputs);
+void HostBaseline::take(const Fd& results, const std::string& results_path, const RunFolder& folder,
+                        const Rootfs& rootfs, const std::vector<Input>& inputs) {
+  before_ = take_all(results, results_path, folder, rootfs, inputs);
 }
 
 std::vector<std::string> HostBaseline::notices(const RunShare& run) const {

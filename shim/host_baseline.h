@@ -6,7 +6,6 @@
 
 #include "oci/host_changes.h"
 #include "shim/host_cgroup.h"
-#include "shim/result_folder.h"
 #include "shim/rootfs.h"
 #include "shim/run_folder.h"
 
@@ -18,7 +17,7 @@ class HostBaseline {
 
   // While the delegate starts, when benchsand would wait; nothing of the candidate runs yet. What cannot be read then is said
   // in the notices, which are worked out when the run has ended and before outputs are copied.
-  void take(const ResultFolder& results, const RunFolder& folder, const Rootfs& rootfs,
+  void take(const Fd& results, const std::string& results_path, const RunFolder& folder, const Rootfs& rootfs,
             const std::vector<Input>& inputs);
   std::vector<std::string> notices(const RunShare& run) const;
 
@@ -32,8 +31,8 @@ class HostBaseline {
     std::string path;
     dev_t device;
   };
-  Result<HostState> take_all(const ResultFolder& results, const RunFolder& folder, const Rootfs& rootfs,
-                             const std::vector<Input>& inputs);
+  Result<HostState> take_all(const Fd& results, const std::string& results_path, const RunFolder& folder,
+                             const Rootfs& rootfs, const std::vector<Input>& inputs);
   const Hierarchy* unified_;
   Result<HostState> before_ = fault("it was not looked at");
   std::vector<Watched> file_systems_;

@@ -1,0 +1,103 @@
+#include "oci/kernel_files.h"
+#include "oci/record.h"
+#include "oci/sha256.h"
+#include "shim/ending.h"
+#include "shim/sandbox.h"
+
+namespace benchsand {
+
+// 5. The door.
+Result<bool> Sandbox::candidate_may_start() {
+  const std::uint64_t deadline = sys::monotonic_us() + kStartWithinUs;
+  // Not earlier: crun's init makes an inet socket to bring lo up. With the filter, whose descriptor has just come, it cannot.
+  egress_->attach(*remains_.cgroup);
+  door_ = TRY(wait_at_door(notify_, ledger_, deadline));
+  if (!door_) return delegate_failed("it failed before the candidate's first exec");
+  const auto limited = limits_at_the_door_
+                           ? set_limits_from_inside(policy_, user_namespace_->descriptor, door_->init.pid())
+                           : Result<void>();
+  evidence_.take("privileges.limits_set_by",
+                 limited ? Result<std::string>(limits_at_the_door_ ? "benchsand" : "the delegate")
+                         : Result<std::string>(std::unexpected(limited.error())),
+                 "prlimit");
+  TRY_VOID(observe_at_door(*door_, notify_, ledger_, policy_, made_, *remains_.cgroup, evidence_, deadline));
+  output_->observe(evidence_, "");
+  egress_->observe_attached(*remains_.cgroup, "", evidence_);
+  tasks_ = TRY(TaskWatch::open(door_->init, *remains_.delegate, *remains_.cgroup));
+  TRY_VOID(sys::timerfd_at(wall_timer_, sys::monotonic_us() + policy_.limits.wall_time_us));
+  evidence_.take("wall-time.armed_us", sys::timerfd_left_us(wall_timer_), "timerfd_gettime, CLOCK_MONOTONIC");
+  observed("at the door");
+  return broken_rules(rules_, evidence_, true).empty();
+}
+
+Result<void> Sandbox::note_watched() {
+  if (watched_.interrupted) return fault("finish the run: benchsand was told to stop by a signal");
+  // The delegate's own code ended the process: an operator's mistake must not become a candidate's zero.
+  if (watched_.never_executed) {
+    started_ = false;
+    TRY_VOID(err_->drain_all());
+    return fault("execute " + policy_.command.front() + ": " + err_->beginning());
+  }
+  return {};
+}
+
+// 7. The end: init is a zombie that nobody reaps, so its exit status and the leaf cgroup are whole.
+Result<void> Sandbox::observe_end() {
+  RunCgroup& cgroup = *remains_.cgroup;
+  TRY_VOID(kill_run(cgroup, *door_));
+  TRY_VOID(cgroup.wait_empty(sys::monotonic_us() + kEmptyWithinUs));
+  TRY_VOID(out_->drain_all());
+  TRY_VOID(err_->drain_all());
+  cgroup.observe_empty(evidence_);
+  cgroup.observe_limits(evidence_, ".end");
+  cgroup.observe_spent(evidence_);
+  output_->observe(evidence_, ".end");
+  output_->observe_spent(evidence_);
+  tasks_->observe(evidence_);
+  observe_start_time(door_->init, ".end", evidence_);
+  observe_user_namespace(door_->init, policy_, ".end", evidence_);
+  const auto texts = read_pinned(door_->pinned);
+  observe_network_at_end(texts, evidence_);
+  egress_->observe_attached(cgroup, ".end", evidence_);
+  egress_->observe_spent(evidence_);
+  observe_mounts(texts.mountinfo, "pinned mount namespace: mountinfo", policy_, ".end", evidence_);
+  if (policy_.seccomp.learn) evidence_.set("syscalls.answers", std::string("every call let run"), "benchsand learn");
+  const auto config = sys::read_file(remains_.folder->dir().get(), "config.json");
+  evidence_.take(
+      "evidence.config_sha256.end",
+      config ? Result<std::string>(sha256_hex(*config)) : Result<std::string>(std::unexpected(config.error())),
+      "config.json read again");
+  const auto stat = TRY(parse_process_stat(TRY(door_->init.read("stat")), door_->init.name("stat")));
+  if (stat.state != 'Z')
+    return fault("read the exit status of init: it is in state " + std::string(1, stat.state) + ", not a zombie");
+  evidence_.set("syscalls.refused_calls", ledger_.total(), "seccomp notify, answered");
+  evidence_.set("network.refused_sockets", ledger_.sockets(), "seccomp notify, answered");
+  facts_.refusals = ledger_.entries();
+  facts_.refusals_voided = ledger_.voided();
+  spend(evidence_, watched_, policy_.limits, out_->bytes(), err_->bytes());
+  end_ = end_of(end_facts(evidence_, watched_, static_cast<int>(stat.wait_status)), policy_.limits);
+  facts_.notices = baseline_.notices(run_share(evidence_, policy_.limits));
+  return {};
+}
+
+// 9. Release, and prove that all is gone. Also the way out of every error.
+void Sandbox::tear_down() {
+  if (door_) door_->pinned = {};
+  if (output_) output_.reset();
+  benchsand::tear_down(host_, facts_.delegate.name, remains_, evidence_);
+  observed("at the end");
+}
+
+RunReport Sandbox::judged() {
+  if (!remains_.fault.empty() && end_.fault.empty()) end_.fault = remains_.fault;
+  RunReport report;
+  report.verdict = judge(rules_, evidence_, end_, std::nullopt);
+  report.end = end_;
+  facts_.stdout_stream = out_->facts();
+  facts_.stderr_stream = err_->facts();
+  facts_.timeline = sampler_ ? sampler_->timeline().json() : nlohmann::json();
+  report.record = make_record(policy_, host_.facts, facts_, rules_, evidence_, end_, report.verdict);
+  return report;
+}
+
+}  // namespace benchsand
