@@ -58,8 +58,8 @@ Result<bool> Supervisor::turn() {
   waits[kWall] = {watched_.killed_for ? -1 : wall_timer_.get(), POLLIN, 0};
   waits[kCpu] = {watched_.killed_for ? -1 : cpu_timer_.get(), POLLIN, 0};
   waits[kSample] = {watched_.killed_for ? -1 : sample_timer_.get(), POLLIN, 0};
-  waits[kOut] = {out_open_ ? out_.reader().get() : -1, POLLIN, 0};
-  waits[kErr] = {err_open_ ? err_.reader().get() : -1, POLLIN, 0};
+  waits[kOut] = out_open_ ? out_.awaits() : pollfd{-1, 0, 0};
+  waits[kErr] = err_open_ ? err_.awaits() : pollfd{-1, 0, 0};
   waits[kSignals] = {watched_.interrupted ? -1 : signals_.get(), POLLIN, 0};
   const int n = ::poll(waits.data(), waits.size(), watched_.killed_for ? 100 : -1);
   if (n < 0 && errno != EINTR) return sys_error("poll", "the run", errno);
