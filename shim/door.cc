@@ -1,17 +1,12 @@
 #include "shim/door.h"
 
 #include <poll.h>
-#include <sys/syscall.h>
 
 #include "shim/filter_dump.h"
 
 namespace benchsand {
 
 namespace {
-
-bool is_exec(const Notification& notification) {
-  return notification.call == SYS_execve || notification.call == SYS_execveat;
-}
 
 // The next notification, or nullopt when the last task with the filter is gone.
 Result<std::optional<Notification>> next_notification(const SeccompNotify& notify, std::uint64_t deadline_us) {

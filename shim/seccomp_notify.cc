@@ -16,6 +16,10 @@
 
 namespace benchsand {
 
+bool is_exec(const Notification& notification) {
+  return notification.call == SYS_execve || notification.call == SYS_execveat;
+}
+
 Result<std::optional<Notification>> SeccompNotify::receive() const {
   // The kernel wants the structure zeroed, and may have a longer one than the headers this was built with.
   union {

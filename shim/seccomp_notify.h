@@ -16,6 +16,7 @@ struct Notification {
   int call = 0;    // system call number
   CallArguments arguments{};
 };
+bool is_exec(const Notification& notification);
 
 // A seccomp listener fd. When it closes (benchsand dies), every notified call fails with ENOSYS: nothing can start any more.
 class SeccompNotify {

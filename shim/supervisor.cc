@@ -1,10 +1,8 @@
 #include "shim/supervisor.h"
 
-#include <poll.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 
@@ -18,6 +16,9 @@ constexpr unsigned int kMostEndings = 16;            // times that init may begi
 constexpr std::uint64_t kTasksEveryUs = 100'000;
 constexpr std::size_t kTasksASample = 16;  // well below a millisecond
 constexpr std::size_t kTasksBeforeAKill = 64;
+constexpr int kWhileDyingMs = 100, kWhileWaitingMs = 10;
+
+enum Wait { kInit, kWall, kCpu, kSample, kOut, kErr, kSignals, kHold, kCount };
 
 }  // namespace
 
@@ -46,63 +47,132 @@ Result<void> Supervisor::start() {
   sample_due_us_ = tasks_due_us_ = started_us_;
   TRY_VOID(look_again_later());
   // False: a signal voided this notification and the same exec comes again, to be answered in turn().
-  TRY(notify_.let_run(door_.held));
+  TRY(notifies_.front().notify->let_run(door_.held));
   return {};
 }
 
+// The fixed ones, then the notify descriptors, then the watches; the last two lists may grow while a turn is served.
+void Supervisor::collect_waits() {
+  const auto wait_for = [&](const Fd& fd, bool wanted) { waits_.push_back({wanted ? fd.get() : -1, POLLIN, 0}); };
+  static const Fd nothing;
+  waits_.clear();
+  wait_for(door_.pidfd, true);
+  wait_for(wall_timer_, !watched_.killed_for);
+  wait_for(cpu_timer_, !watched_.killed_for);
+  wait_for(sample_timer_, !watched_.killed_for);
+  waits_.push_back(out_open_ ? out_.awaits() : pollfd{-1, 0, 0});
+  waits_.push_back(err_open_ ? err_.awaits() : pollfd{-1, 0, 0});
+  wait_for(signals_, !watched_.interrupted);
+  wait_for(hold_ ? hold_->fd() : nothing, true);
+  for (const auto& listened : notifies_) wait_for(listened.notify->fd(), listened.open);
+  for (const auto& watch : watches_) wait_for(*watch.fd, true);
+}
+
 Result<bool> Supervisor::turn() {
-  enum { kInit, kNotify, kWall, kCpu, kSample, kOut, kErr, kSignals, kCount };
-  std::array<pollfd, kCount> waits{};
-  waits[kInit] = {door_.pidfd.get(), POLLIN, 0};
-  waits[kNotify] = {notify_open_ ? notify_.fd().get() : -1, POLLIN, 0};
-  waits[kWall] = {watched_.killed_for ? -1 : wall_timer_.get(), POLLIN, 0};
-  waits[kCpu] = {watched_.killed_for ? -1 : cpu_timer_.get(), POLLIN, 0};
-  waits[kSample] = {watched_.killed_for ? -1 : sample_timer_.get(), POLLIN, 0};
-  waits[kOut] = out_open_ ? out_.awaits() : pollfd{-1, 0, 0};
-  waits[kErr] = err_open_ ? err_.awaits() : pollfd{-1, 0, 0};
-  waits[kSignals] = {watched_.interrupted ? -1 : signals_.get(), POLLIN, 0};
-  const int n = ::poll(waits.data(), waits.size(), watched_.killed_for ? 100 : -1);
+  collect_waits();
+  const int longest = !waiting_.empty() ? kWhileWaitingMs : watched_.killed_for ? kWhileDyingMs : -1;
+  const int n = ::poll(waits_.data(), waits_.size(), longest);
   if (n < 0 && errno != EINTR) return sys_error("poll", "the run", errno);
   if (n < 0) return true;
-  if (waits[kInit].revents != 0) return false;
+  const auto is_due = [&](Wait wait) { return waits_[wait].revents != 0; };
+  if (is_due(kInit)) return false;
   // The caps before the floods: neither a stream of notifications nor of output may delay them.
-  if (waits[kWall].revents != 0) TRY_VOID(kill_for(Cause::wall_time));
-  if (waits[kCpu].revents != 0) TRY_VOID(check_cpu());
-  if (waits[kSignals].revents != 0) {
+  if (is_due(kWall)) TRY_VOID(kill_for(Cause::wall_time));
+  if (is_due(kCpu)) TRY_VOID(check_cpu());
+  if (is_due(kSignals)) {
     watched_.interrupted = true;
     TRY_VOID(kill_for(Cause::killed));
   }
-  if (waits[kSample].revents != 0) TRY_VOID(look());
-  if (waits[kOut].revents != 0) out_open_ = TRY(out_.drain());
-  if (waits[kErr].revents != 0) err_open_ = TRY(err_.drain());
+  if (is_due(kSample)) TRY_VOID(look());
+  if (is_due(kOut)) out_open_ = TRY(out_.drain());
+  if (is_due(kErr)) err_open_ = TRY(err_.drain());
   if (out_.bytes() + err_.bytes() > policy_.stdio_total_bytes) TRY_VOID(kill_for(Cause::output));
-  if ((waits[kNotify].revents & POLLIN) != 0)
-    TRY_VOID(answer());
-  else if (waits[kNotify].revents != 0)
-    notify_open_ = false;
+  if (is_due(kHold) && !TRY(serve_hold())) return false;
+  TRY_VOID(serve_watches());
+  if (!waiting_.empty()) TRY_VOID(ask_again());
   if (watched_.killed_for && sys::monotonic_us() > give_up_us_)
     return fault("kill the candidate: it is still there 60 s after cgroup.kill");
   return true;
 }
 
-Result<void> Supervisor::answer() {
-  const auto notification = TRY(notify_.receive());
+Result<void> Supervisor::serve_watches() {
+  // As many as were waited for.
+  const std::size_t others = waits_.size() - kCount, notifies = others - watches_.size();
+  for (std::size_t i = 0; i < others; ++i) {
+    const short seen = waits_[kCount + i].revents;
+    if (seen == 0) continue;
+    if (i >= notifies) {
+      if (const auto cause = TRY(watches_[i - notifies].ready())) TRY_VOID(kill_for(*cause));
+    } else if ((seen & POLLIN) != 0) {
+      TRY_VOID(answer(*notifies_[i].notify));
+    } else {
+      notifies_[i].open = false;
+    }
+  }
+  return {};
+}
+
+// False: init is about to die of a fault of its own, and waits.
+Result<bool> Supervisor::serve_hold() {
+  const std::uint64_t before = hold_->stops();
+  const bool goes_on = TRY(hold_->serve());
+  // Passing a signal on costs time that nobody is charged for, as answering a notification does.
+  for (std::uint64_t stop = before; stop < hold_->stops(); ++stop)
+    if (ledger_.notified(sys::monotonic_us())) TRY_VOID(kill_for(Cause::refusals));
+  if (goes_on) return true;
+  watched_.fault = hold_->dying_of();
+  if (!watched_.killed_for) TRY_VOID(look_at_ending_init());
+  return false;
+}
+
+Result<void> Supervisor::answer(const SeccompNotify& notify) {
+  const auto notification = TRY(notify.receive());
   if (!notification) return {};
   if (learned_ != nullptr) learned_->saw(notification->call, notification->arguments);
   // What a flood costs is charged to nobody, so it ends the run.
   if (ledger_.notified(sys::monotonic_us())) TRY_VOID(kill_for(Cause::refusals));
-  if (!ledger_.lets_run(notification->call)) return refuse(*notification);
+  if (!ledger_.lets_run(notification->call)) return refuse(notify, *notification);
   // When init ends, the kernel kills what is left in its pid namespace before anybody can look; so look first.
   if (notification->call == SYS_exit_group && door_.init.has_thread(notification->task) && !watched_.killed_for)
     TRY_VOID(look_at_ending_init());
+  if (needs_hold(*notification) && (!waiting_.empty() || !TRY(held(notify, *notification)))) {
+    waiting_.push_back({&notify, *notification});
+    return {};
+  }
+  return let_run(notify, *notification);
+}
+
+Result<void> Supervisor::let_run(const SeccompNotify& notify, const Notification& notification) {
   // A signal can void the wait, and then the call may never be made again: what was seen was not init's end.
-  if (!TRY(notify_.let_run(*notification)) && !watched_.killed_for) watched_.left_behind.reset();
+  if (!TRY(notify.let_run(notification)) && !watched_.killed_for) watched_.left_behind.reset();
   return {};
 }
 
-Result<void> Supervisor::refuse(const Notification& notification) {
+// An exec by another thread of init's makes that thread init.
+bool Supervisor::needs_hold(const Notification& notification) const {
+  return hold_ && is_exec(notification) && notification.task != door_.init.pid() &&
+         door_.init.has_thread(notification.task);
+}
+
+// False: not possible yet.
+Result<bool> Supervisor::held(const SeccompNotify& notify, const Notification& notification) {
+  const auto held = hold_->also(notification.task);
+  // A thread that was ended meanwhile cannot be held and need not be.
+  if (!held && TRY(notify.still_waits(notification))) return std::unexpected(held.error());
+  return !held || *held;
+}
+
+// One a turn: each question takes a while, and the caps must not wait for many.
+Result<void> Supervisor::ask_again() {
+  const Waiting next = waiting_.front();
+  if (!TRY(held(*next.notify, next.notification))) return {};
+  waiting_.pop_front();
+  return let_run(*next.notify, next.notification);
+}
+
+Result<void> Supervisor::refuse(const SeccompNotify& notify, const Notification& notification) {
   // False: a signal voided the wait, the call is made again or not at all, and nobody was refused.
-  if (TRY(notify_.refuse(notification, ledger_.errno_for(notification.call))))
+  if (TRY(notify.refuse(notification, ledger_.errno_for(notification.call))))
     ledger_.count(notification.call, notification.arguments);
   else
     ledger_.count_voided();

@@ -1,13 +1,19 @@
 // The watch over a running candidate: one poll over everything that can happen, no sleeping.
 #pragma once
 
+#include <poll.h>
+
+#include <deque>
+#include <functional>
 #include <optional>
+#include <vector>
 
 #include "oci/learned_profile.h"
 #include "oci/policy.h"
 #include "oci/verdict.h"
 #include "shim/door.h"
 #include "shim/host_tasks.h"
+#include "shim/init_hold.h"
 #include "shim/sampler.h"
 #include "shim/stdio.h"
 
@@ -25,6 +31,16 @@ struct Watched {
   std::optional<std::uint64_t> left_behind;  // processes beside init when it ended, or that were killed
   bool never_executed = false;               // init ended while it was still the delegate's program
   bool interrupted = false;                  // a signal told benchsand to stop
+  // The signal of a fault of init's own, of which it will die once its hold is released: it still stands there, and nothing
+  // of it may be killed before that, or it dies of the killing.
+  std::optional<int> fault;
+};
+
+// Something else to wait for while the run is watched. When the descriptor is readable, `ready` takes what there is without
+// waiting; a cause that it returns ends the run.
+struct Watch {
+  const Fd* fd = nullptr;
+  std::function<Result<std::optional<Cause>>()> ready;
 };
 
 // Opens the door (answers the held exec), holds the delegate, and returns when init is a zombie.
@@ -35,7 +51,6 @@ class Supervisor {
              OutputStream& out, OutputStream& err, TaskWatch& tasks, Sampler* sampler)
       : policy_(policy),
         door_(door),
-        notify_(notify),
         ledger_(ledger),
         cgroup_(cgroup),
         signals_(signals),
@@ -44,18 +59,32 @@ class Supervisor {
         out_(out),
         err_(err),
         tasks_(tasks),
-        sampler_(sampler) {}
+        sampler_(sampler) {
+    also_answer(notify);
+  }
 
   // What is called is noted here. Whether it is let run is for the policy to say.
   void note_in(LearnedCalls& calls) { learned_ = &calls; }
+  // Init is held by ptrace; what it stops for is passed on and counted with the notifications.
+  void hold_with(InitHold& hold) { hold_ = &hold; }
+  // Both also while the run is watched, out of a Watch; what is given must outlive the watch.
+  void also_wait(Watch watch) { watches_.push_back(std::move(watch)); }
+  void also_answer(const SeccompNotify& notify) { notifies_.push_back({&notify, true}); }
 
   Result<Watched> watch();
 
  private:
   Result<void> start();
   Result<bool> turn();  // false once init has ended
-  Result<void> answer();
-  Result<void> refuse(const Notification& notification);
+  void collect_waits();
+  Result<void> serve_watches();
+  Result<bool> serve_hold();
+  Result<void> answer(const SeccompNotify& notify);
+  Result<void> let_run(const SeccompNotify& notify, const Notification& notification);
+  Result<void> refuse(const SeccompNotify& notify, const Notification& notification);
+  bool needs_hold(const Notification& notification) const;
+  Result<bool> held(const SeccompNotify& notify, const Notification& notification);
+  Result<void> ask_again();
   Result<void> check_cpu();
   Result<void> look_again_later();
   Result<void> look();
@@ -63,9 +92,17 @@ class Supervisor {
   Result<void> count_left_behind(std::uint64_t beside);
   Result<void> kill_for(Cause cause);
 
+  struct Listened {
+    const SeccompNotify* notify = nullptr;
+    bool open = true;
+  };
+  struct Waiting {
+    const SeccompNotify* notify = nullptr;
+    Notification notification;
+  };
+
   const Policy& policy_;
   const Door& door_;
-  const SeccompNotify& notify_;
   Ledger& ledger_;
   const RunCgroup& cgroup_;
   const Fd& signals_;
@@ -78,7 +115,12 @@ class Supervisor {
   Fd cpu_timer_, sample_timer_;
   std::uint64_t started_us_ = 0, cpu_baseline_us_ = 0, give_up_us_ = 0, sample_due_us_ = 0, tasks_due_us_ = 0;
   LearnedCalls* learned_ = nullptr;
-  bool notify_open_ = true, out_open_ = true, err_open_ = true;
+  InitHold* hold_ = nullptr;
+  std::deque<Listened> notifies_;  // the run's own first; a deque, for a Watch may add to it, and to the next
+  std::deque<Watch> watches_;
+  std::deque<Waiting> waiting_;  // execs of init's other threads that cannot be held yet
+  std::vector<pollfd> waits_;
+  bool out_open_ = true, err_open_ = true;
   unsigned int endings_ = 0;
   Watched watched_;
 };
