@@ -27,6 +27,7 @@ struct DelegateBinary {
 // `name` is crun or runc, looked up in fixed system directories: PATH belongs to the caller. `cache` is a root-only
 // directory in which version and digest of a binary are kept by its identity (device, inode, size, times).
 Result<DelegateBinary> find_delegate(const std::string& name, const std::string& cache);
+Result<std::string> find_delegate_path(const std::string& name);  // where that is
 
 // A detached mount and where it appears in the delegate's mount namespace.
 struct Attachment {

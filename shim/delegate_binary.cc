@@ -71,6 +71,10 @@ Result<std::string> version_of(const DelegateBinary& binary) {
 
 }  // namespace
 
+Result<std::string> find_delegate_path(const std::string& name) {
+  return TRY(open_binary(name)).first;
+}
+
 Result<DelegateBinary> find_delegate(const std::string& name, const std::string& cache) {
   auto [path, file] = TRY(open_binary(name));
   const auto facts = TRY(sys::fstat(file, path));

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <set>
 
+#include "shim/container_state.h"
 #include "shim/host_cgroup.h"
 
 namespace benchsand {
@@ -52,8 +53,8 @@ std::string delegate_state(const std::string& delegate) {
 }
 
 Result<void> make_base_folders() {
-  for (const std::string& path :
-       {std::string(kRunBase), std::string(kDelegateCache), delegate_state("crun"), delegate_state("runc")})
+  for (const std::string& path : {std::string(kRunBase), std::string(kDelegateCache), std::string(kContainerBase),
+                                  delegate_state("crun"), delegate_state("runc")})
     TRY_VOID(make_directory(path, 0700));
   return make_directory(kMountBase, 0711);
 }
