@@ -17,8 +17,6 @@ namespace benchsand {
 
 namespace {
 
-constexpr const char* kProfileDirectory = "/etc/benchsand/profiles/";
-
 std::string builtin_names() {
   std::string names;
   for (const auto& name : builtin_profile_names()) names += (names.empty() ? "" : ", ") + name;

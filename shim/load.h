@@ -17,6 +17,8 @@ struct TaskRequest {
   std::vector<Setting> settings;
 };
 
+inline constexpr const char* kProfileDirectory = "/etc/benchsand/profiles/";
+
 // A profile by name: /etc/benchsand/profiles/NAME.yaml when there is one, else the one built in.
 struct ProfileText {
   std::string text;

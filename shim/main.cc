@@ -17,7 +17,9 @@
 #include "oci/record.h"
 #include "oci/record_check.h"
 #include "oci/report.h"
+#include "shim/command_tree.h"
 #include "shim/doctor.h"
+#include "shim/install.h"
 #include "shim/learn.h"
 #include "shim/rootfs.h"
 #include "shim/run.h"
@@ -41,7 +43,8 @@ struct Options {
   TaskRequest task;
   std::string engine = "crun";
   std::string results = "benchsand-results", learned_results;
-  std::string bundle, record, page;
+  std::string bundle, record, page, shell, for_engine;
+  InstallRequest install;
   std::vector<std::string> settings;
   std::string profile;
   bool json = false, quiet = false, markdown = false, plot = false, ascii = false;
@@ -216,6 +219,24 @@ Result<int> gc(const Options&) {
   return kSucceeded;
 }
 
+Result<int> install(const Options& options) {
+  InstallRequest request = options.install;
+  for (const auto engine : {EngineKind::docker, EngineKind::podman, EngineKind::containerd})
+    if (options.for_engine == to_text(engine)) request.engine = engine;
+  say(TRY(install_runtime(request)));
+  return kSucceeded;
+}
+
+void add_install_options(CLI::App& command, Options& options) {
+  command.add_option("ENGINE", options.for_engine, "docker, podman or containerd")
+      ->required()
+      ->check(CLI::IsMember({"docker", "podman", "containerd"}));
+  command.add_flag("--uninstall", options.install.uninstall, "take out what install put in");
+  command.add_option("--config", options.install.config, "the engine's file, if it is not where its package has it");
+  command.add_option("--runtime", options.install.runtime, "benchsand-runtime, if it is not beside this program");
+  command.add_flag("--dry-run", options.install.dry_run, "only print what would change");
+}
+
 void add_task_options(CLI::App& command, Options& options) {
   command.add_option("TASK.yaml", options.task.task_path, "the task to run")->required();
   command.add_option("--profile", options.profile, "a profile's name, or the path of one (it must hold a '/')");
@@ -226,14 +247,14 @@ void add_task_options(CLI::App& command, Options& options) {
 
 int complain_of_command(const std::vector<std::string>& words) {
   const std::string what = words.empty() ? "no command was given" : "unknown command '" + words.front() + "'";
-  return complain(Error{
-      Error::Kind::usage,
-      what + "; the commands are run, check, bundle, learn, verdict, limits, doctor and gc (see benchsand --help)"});
+  return complain(Error{Error::Kind::usage, what + "; the commands are run, check, bundle, learn, verdict, limits, "
+                                                   "doctor, gc, install and completion (see benchsand --help)"});
 }
 
 int main_of(int argc, char** argv) {
   CLI::App app(
-      "Runs code that nobody trusts, observes from the host that every wall stood, and gives a score only then.");
+      "Runs code that nobody trusts, observes from the host that every wall stood, and gives a score only then.",
+      "benchsand");
   app.set_version_flag("--version", std::string("benchsand ") + BENCHSAND_VERSION);
   app.require_subcommand(0, 1);
   app.allow_extras();
@@ -283,6 +304,17 @@ int main_of(int argc, char** argv) {
   add("doctor", "try what this host can enforce and observe; what is missing, and its cure", doctor)
       ->add_flag("--json", options.json, "as a document (docs/doctor.md)");
   add("gc", "clear what killed runs left behind", gc);
+  add_install_options(*add("install", "make the runtime known to a container engine, or take it out again", install),
+                      options);
+  CLI::App* completion_command = app.add_subcommand("completion", "print a script by which a shell completes commands");
+  completion_command->add_option("SHELL", options.shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  completion_command->callback([&] {
+    const auto script = completion(command_tree(app), options.shell);
+    status = script ? kSucceeded : complain(script.error());
+    if (script) say(*script);
+  });
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

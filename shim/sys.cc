@@ -149,6 +149,27 @@ Result<void> replace_file(const std::string& path, std::string_view bytes, mode_
   return made;
 }
 
+namespace {
+
+Result<void> create_file_like(const std::string& path, std::string_view bytes, const struct stat& like) {
+  const Fd file = TRY(openat(kHere, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+  TRY_VOID(write_all(file, bytes, path));
+  if (::fchown(file.get(), like.st_uid, like.st_gid) != 0) return sys_error("fchown", path, errno);
+  if (::fchmod(file.get(), like.st_mode & 07777) != 0) return sys_error("fchmod", path, errno);
+  return fsync(file, path);
+}
+
+}  // namespace
+
+Result<void> replace_file_like(const std::string& path, std::string_view bytes, const struct stat& like) {
+  const std::string temporary = path + "." + TRY(random_hex(6));
+  auto made = create_file_like(temporary, bytes, like);
+  if (made && ::rename(temporary.c_str(), path.c_str()) != 0)
+    made = sys_error("rename", temporary + " to " + path, errno);
+  if (!made) static_cast<void>(::unlink(temporary.c_str()));  // the first error is the one to be told
+  return made;
+}
+
 Result<std::string> readlinkat(int dir, const std::string& path) {
   std::array<char, 4096> buffer;
   const ssize_t n = ::readlinkat(dir, path.c_str(), buffer.data(), buffer.size());

@@ -70,6 +70,8 @@ Result<void> unlinkat(int dir, const std::string& path, int flags);
 Result<void> renameat(int dir, const std::string& from, const std::string& to);  // never over another
 // A whole new file in place of `path`, or nothing: never a half-written one. What is there must be a plain file.
 Result<void> replace_file(const std::string& path, std::string_view bytes, mode_t mode);
+// The same with the mode and owner of another, and on the disk before it is seen.
+Result<void> replace_file_like(const std::string& path, std::string_view bytes, const struct stat& like);
 Result<std::string> readlinkat(int dir, const std::string& path);
 Result<struct stat> fstatat(int dir, const std::string& path, int flags);
 Result<struct stat> fstat(const Fd& fd, const std::string& name);

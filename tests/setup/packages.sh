@@ -9,7 +9,8 @@ build="g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev libse
 tests="python3 iproute2 procps strace"
 # A program may come from another vendor's package (containerd.io brings its own runc and conflicts with Debian's),
 # so these are looked for by command.
-programs="crun=crun runc=runc busybox=busybox-static mmdebstrap=mmdebstrap"
+programs="crun=crun runc=runc busybox=busybox-static mmdebstrap=mmdebstrap
+          dockerd=docker.io podman=podman containerd=containerd"
 # What needs one of these is skipped, and says so, where the distribution does not have it (Ubuntu: User-Mode Linux).
 optional="user-mode-linux bubblewrap clang-format-14 clang-tidy-19"
 
