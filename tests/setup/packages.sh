@@ -10,9 +10,9 @@ tests="python3 iproute2 procps strace"
 # A program may come from another vendor's package (containerd.io brings its own runc and conflicts with Debian's),
 # so these are looked for by command.
 programs="crun=crun runc=runc busybox=busybox-static mmdebstrap=mmdebstrap
-          dockerd=docker.io podman=podman containerd=containerd"
+          dockerd=docker.io docker=docker.io podman=podman containerd=containerd ctr=containerd"
 # What needs one of these is skipped, and says so, where the distribution does not have it (Ubuntu: User-Mode Linux).
-optional="user-mode-linux bubblewrap clang-format-14 clang-tidy-19"
+optional="user-mode-linux bubblewrap netavark clang-format-14 clang-tidy-19"
 
 say() { echo "packages: $*"; }
 installed() { dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }

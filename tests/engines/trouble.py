@@ -1,0 +1,199 @@
+"""Engines, helpers and disks that fail in the middle: nothing is scored without evidence, and nothing is left after gc."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from flags import expect_record, not_scored
+from harness import Wrong, equal, names_in
+
+SCENARIOS = {}
+
+
+def scenario(*engines):
+    def keep(function):
+        function.engines = engines or ("docker", "podman", "containerd")
+        SCENARIOS[function.__name__] = function
+        return function
+    return keep
+
+
+def pid_of(engine, identity):
+    if engine.name == "containerd":
+        return int(next(line.split()[1] for line in engine.must("task", "ls").splitlines() if line.split()[0] == identity))
+    return int(engine.must("inspect", "--format", "{{.State.Pid}}", identity))
+
+
+def processes(bench, *words):
+    """Those of this test whose command line has all these words."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            continue  # it has ended since
+        if all(word in command for word in (bench.stage.token, *words)):
+            found.append(int(pid))
+    return found
+
+
+def monitor_of(bench, identity):
+    """The process that holds the lock of the container's run."""
+    pid = pid_of(bench.engine, identity)
+    run = next(part for part in Path(f"/proc/{pid}/cgroup").read_text().split("/") if len(part) == 25 and part.startswith("r"))
+    lock = os.stat(f"/run/benchsand/{run}/lock")
+    device = f"{os.major(lock.st_dev):02x}:{os.minor(lock.st_dev):02x}:{lock.st_ino}"
+    holders = [line.split()[4] for line in Path("/proc/locks").read_text().splitlines() if device in line and "FLOCK" in line]
+    if len(holders) != 1:
+        raise Wrong(f"the lock of {run} has {len(holders)} holders")
+    return int(holders[0])
+
+
+def ended(bench, pid, why):
+    deadline = time.monotonic() + 20 * bench.slow
+    while os.path.exists(f"/proc/{pid}") and "\nState:\tZ" not in status_of(pid):
+        if time.monotonic() > deadline:
+            raise Wrong(f"process {pid} lives on after {why}")
+        time.sleep(0.05)
+
+
+def status_of(pid):
+    try:
+        return Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return "\nState:\tZ"
+
+
+def gc(bench):
+    cleared = subprocess.run([bench.stage.program, "gc"], capture_output=True, text=True, timeout=60 * bench.slow)
+    equal(f"gc, {cleared.stderr}", cleared.returncode, 0)
+
+
+def sleeper(bench, *flags):
+    done = bench.engine.run("benchsand", ["-d", *flags], "tiny", "sleep", "1000")
+    equal("run -d", (done.status, done.stderr), (0, ""))
+    return done, pid_of(bench.engine, done.id)
+
+
+@scenario()
+def the_monitor_is_killed(bench):
+    """Its container dies with it and has no score."""
+    done, pid = sleeper(bench)
+    monitor = monitor_of(bench, done.id)
+    os.kill(monitor, signal.SIGKILL)
+    ended(bench, pid, "SIGKILL of its monitor")
+    not_scored(bench, done.id)
+    bench.forget(done)
+    gc(bench)
+
+
+@scenario()
+def the_monitor_is_stopped(bench):
+    """One that cannot watch cannot be outlived: a container that ends meanwhile is scored on evidence, or not at all."""
+    done = bench.engine.run("benchsand", ["-d"], "tiny", "sleep", "2")
+    monitor = monitor_of(bench, done.id)
+    os.kill(monitor, signal.SIGSTOP)
+    time.sleep(2.5 * bench.slow)
+    equal("record while nobody watches", os.path.exists(bench.stage.records / f"{done.id}.json"), False)
+    os.kill(monitor, signal.SIGCONT)
+    deadline = time.monotonic() + 20 * bench.slow
+    while not os.path.exists(bench.stage.records / f"{done.id}.json") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    bench.record(done.id)
+    bench.forget(done)
+
+
+@scenario("docker", "containerd")
+def the_containerd_shim_is_killed(bench):
+    done, pid = sleeper(bench)
+    shims = processes(bench, "containerd-shim", "-id", done.id)
+    equal("shims", len(shims), 1)
+    os.kill(shims[0], signal.SIGKILL)
+    ended(bench, pid, "SIGKILL of containerd-shim")
+    deadline = time.monotonic() + 20 * bench.slow
+    while processes(bench, "benchsand", done.id) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    not_scored(bench, done.id)
+    bench.forget(done)
+    gc(bench)
+
+
+@scenario("docker")
+def dockerd_is_killed_and_started_again(bench):
+    """dockerd ends what runs when it comes back; that is somebody's kill, and no score."""
+    engine = bench.engine
+    done, pid = sleeper(bench, "--stop-timeout", "1")
+    finished = engine.run("benchsand", [], "tiny", "true")
+    engine.daemon.kill()
+    engine.daemon.wait()
+    engine.start()
+    ended(bench, pid, "the restart of dockerd")
+    not_scored(bench, done.id)
+    expect_record(bench, finished.id, "succeeded", "exited", exit_code=0)
+    again = engine.run("benchsand", [], "tiny", "sh", "-c", "exit 3")
+    equal("run after the restart", again.status, 3)
+    expect_record(bench, again.id, "failed", "exited", exit_code=3)
+    for run in (done, finished, again):
+        bench.forget(run)
+    gc(bench)
+
+
+@scenario("podman")
+def conmon_is_killed(bench):
+    done, pid = sleeper(bench)
+    conmons = processes(bench, "conmon", done.id)
+    equal("conmons", len(conmons), 1)
+    os.kill(conmons[0], signal.SIGKILL)
+    bench.engine.cli("rm", "-f", "-t", "0", done.id)
+    ended(bench, pid, "rm -f")
+    not_scored(bench, done.id)
+    gc(bench)
+
+
+@scenario("docker")
+def a_network_is_connected_to_it(bench):
+    """A link appears in its namespace while it runs: found, ended, not scored. And before it starts: refused at the door."""
+    engine = bench.engine
+    network = f"{bench.stage.token}-net"
+    engine.must("network", "create", "--subnet", "192.0.2.0/24", network)
+    try:
+        done, pid = sleeper(bench)
+        engine.cli("network", "connect", network, done.id)
+        ended(bench, pid, "network connect")
+        record = not_scored(bench, done.id)
+        if not record or "network" not in {failure["wall"] for failure in record["verdict"]["failures"]}:
+            raise Wrong(f"the record does not say what happened: {record and record['verdict']}")
+        bench.forget(done)
+        # The same from the beginning: docker attaches by a hook, which is not run.
+        engine.must("create", "--runtime", "benchsand", "--name", f"{bench.stage.token}-early", "--network", network, "tiny", "true")
+        started = engine.cli("start", "-a", f"{bench.stage.token}-early")
+        equal("a container made in that network", started.status, 0)
+        engine.remove(f"{bench.stage.token}-early")
+    finally:
+        engine.must("network", "rm", network)
+
+
+@scenario("docker", "podman")
+def the_disk_is_full(bench):
+    """No room for the record: the container's end is reported, nothing is scored, and no half record stands there."""
+    records = bench.stage.records
+    records.mkdir(mode=0o700, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", records], check=True)
+    try:
+        with open(records / "full", "wb") as file:
+            try:
+                while True:
+                    file.write(bytes(4096))
+                    file.flush()
+            except OSError:
+                pass  # that is the point
+        done = bench.engine.run("benchsand", [], "tiny", "sh", "-c", "exit 5")
+        if done.status == 0:
+            raise Wrong("a run without a record ended well")
+        equal("what stands in the full folder", [name for name in names_in(records) if name.endswith(".json")], [])
+        bench.forget(done, maybe=True)
+    finally:
+        subprocess.run(["umount", records], check=True)
+    gc(bench)
