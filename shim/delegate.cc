@@ -129,25 +129,40 @@ void reset_what_is_inherited(const Child& child) {
   for (;;) ::pause();
 }
 
-[[noreturn]] void run_keeper(const Child& child) {
+void die_with_benchsand(const Child& child) {
   must(child, "prctl PR_SET_PDEATHSIG", ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
   // benchsand may have died before the line above; then its end of this pipe is closed already.
   pollfd lifeline = {child.lifeline, 0, 0};
   if (::poll(&lifeline, 1, 0) != 0) ::_exit(127);
-  must(child, "make mounts private", ::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
-  // The delegate reads /proc/self; in its own pid namespace that needs a proc of its own.
-  must(child, "mount /proc", ::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0);
+}
+
+void attach_mounts(const Child& child) {
   for (std::size_t i = 0; i < child.attachment_count; ++i) {
     const Attachment& attachment = child.attachments[i];
     must(child, "move_mount",
          ::syscall(SYS_move_mount, attachment.mount->get(), "", AT_FDCWD, attachment.target.c_str(),
                    MOVE_MOUNT_F_EMPTY_PATH) == 0);
   }
+}
+
+[[noreturn]] void run_keeper(const Child& child) {
+  die_with_benchsand(child);
+  must(child, "make mounts private", ::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
+  // The delegate reads /proc/self; in its own pid namespace that needs a proc of its own.
+  must(child, "mount /proc", ::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0);
+  attach_mounts(child);
   // vfork: the child executes at once, and copying page tables for that costs as much as a namespace.
   const pid_t delegate = ::vfork();
   must(child, "vfork the delegate", delegate >= 0);
   if (delegate == 0) run_delegate(child);
   keep(child, delegate);
+}
+
+[[noreturn]] void run_without_keeper(const Child& child) {
+  die_with_benchsand(child);
+  must(child, "make mounts private", ::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
+  attach_mounts(child);
+  run_delegate(child);
 }
 
 std::vector<char*> pointers(std::vector<std::string>& strings) {
@@ -162,16 +177,17 @@ struct Keeper {
   pid_t pid = 0;
 };
 
-Result<Keeper> clone_keeper(const Child& child, const Fd& lifeline) {
+Result<Keeper> clone_keeper(const Child& child, std::uint64_t namespaces, const Fd& lifeline) {
   int pidfd = -1;
   clone_args args{};
-  args.flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_PIDFD;
+  args.flags = namespaces | CLONE_PIDFD;
   args.pidfd = reinterpret_cast<std::uint64_t>(&pidfd);
   args.exit_signal = SIGCHLD;
   const long pid = ::syscall(SYS_clone3, &args, sizeof args);
-  if (pid < 0) return sys_error("clone3", "CLONE_NEWPID|CLONE_NEWNS", errno);
+  if (pid < 0) return sys_error("clone3", "CLONE_NEWNS, with CLONE_NEWPID for a keeper", errno);
   if (pid == 0) {
     ::close(lifeline.get());  // or our own copy would keep the pipe open for ever
+    if ((namespaces & CLONE_NEWPID) == 0) run_without_keeper(child);
     run_keeper(child);
   }
   return Keeper{Fd(pidfd), static_cast<pid_t>(pid)};
@@ -195,6 +211,14 @@ Result<void> read_report(const Fd& report) {
 }  // namespace
 
 Result<Delegate> Delegate::start(const DelegateBinary& binary, DelegateStart start) {
+  return start_in(CLONE_NEWPID | CLONE_NEWNS, binary, std::move(start));
+}
+
+Result<Delegate> Delegate::start_without_keeper(const DelegateBinary& binary, DelegateStart start) {
+  return start_in(CLONE_NEWNS, binary, std::move(start));
+}
+
+Result<Delegate> Delegate::start_in(std::uint64_t namespaces, const DelegateBinary& binary, DelegateStart start) {
   std::vector<std::string> arguments = {binary.facts.name};
   arguments.insert(arguments.end(), start.arguments.begin(), start.arguments.end());
   std::vector<std::string> environment = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"};
@@ -213,9 +237,9 @@ Result<Delegate> Delegate::start(const DelegateBinary& binary, DelegateStart sta
   child.environment = envp.data();
 
   Delegate delegate;
-  delegate.exit_pipe_ = std::move(exit_code.read);
+  if ((namespaces & CLONE_NEWPID) != 0) delegate.exit_pipe_ = std::move(exit_code.read);
   delegate.lifeline_ = std::move(lifeline.write);
-  Keeper keeper = TRY(clone_keeper(child, delegate.lifeline_));
+  Keeper keeper = TRY(clone_keeper(child, namespaces, delegate.lifeline_));
   delegate.keeper_ = std::move(keeper.pidfd);
   delegate.keeper_pid_ = keeper.pid;
   report.write.reset();
@@ -232,25 +256,36 @@ Delegate::~Delegate() {
   if (keeper_ && kill()) static_cast<void>(wait_end());
 }
 
-Result<std::optional<int>> Delegate::wait(std::uint64_t deadline_us) const {
-  if (TRY(sys::poll_one(exit_pipe_, POLLIN, deadline_us)) == 0) return std::nullopt;
+Result<std::optional<int>> Delegate::wait(std::uint64_t deadline_us) {
+  if (status_) return status_;
   int status = 0;
-  if (::read(exit_pipe_.get(), &status, sizeof status) != sizeof status)
+  if (!has_keeper()) {
+    const auto ended = TRY(sys::wait_child(keeper_, deadline_us));
+    if (!ended) return std::nullopt;
+    status = *ended;
+  } else if (TRY(sys::poll_one(exit_pipe_, POLLIN, deadline_us)) == 0) {
+    return std::nullopt;
+  } else if (::read(exit_pipe_.get(), &status, sizeof status) != sizeof status) {
     return fault("read the exit status of the delegate: its keeper is gone");
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return status_;
 }
 
 // The keeper is our child and not waited for, so its number is its own.
 Result<Fd> Delegate::processes() const {
+  if (!has_keeper()) return fault("list the processes of the run: it has no keeper");
   const std::string root = "/proc/" + std::to_string(keeper_pid_) + "/root";
   return sys::open_directory(TRY(sys::openat(sys::kHere, root, O_PATH | O_DIRECTORY)).get(), "proc");
 }
 
 Result<void> Delegate::kill() const {
+  if (!has_keeper() && status_) return {};
   return sys::pidfd_send_signal(keeper_, SIGKILL);
 }
 
 Result<void> Delegate::wait_end() {
+  if (!has_keeper() && status_) return {};
   const Fd keeper = std::move(keeper_);
   if (!TRY(sys::wait_child(keeper, sys::monotonic_us() + kEndWithinUs)))
     return fault("wait for the processes of the run: still there 10 s after SIGKILL");

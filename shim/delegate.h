@@ -6,6 +6,10 @@
 // The keeper is the lifeline: it dies with benchsand (PDEATHSIG), and the kernel then kills everything in its pid namespace,
 // the container included. The mount namespace does the same for mounts. As nobody reaps init and nobody runs the
 // delegate's clean-up, cgroup and exit status stay readable until benchsand is done with them.
+//
+// The second form has no keeper: init must become the child of an engine. The delegate is benchsand's own child then, in a
+// mount namespace of its own, and what it leaves behind is orphaned to the nearest subreaper above benchsand, which so must be
+// none itself. The container is ended by its cgroup and by the hold on its init (shim/init_hold).
 #pragma once
 
 #include <optional>
@@ -44,25 +48,31 @@ struct DelegateStart {
 class Delegate {
  public:
   static Result<Delegate> start(const DelegateBinary& binary, DelegateStart start);
+  static Result<Delegate> start_without_keeper(const DelegateBinary& binary, DelegateStart start);
   Delegate(Delegate&&) = default;
   Delegate& operator=(Delegate&&) = default;
   ~Delegate();
 
   // Waits until it executes; an error says which step before that failed. start() does not wait, so that work can be done meanwhile.
   Result<void> executed();
-  const Fd& exit_pipe() const { return exit_pipe_; }  // readable once the delegate has ended
+  bool has_keeper() const { return static_cast<bool>(exit_pipe_); }
+  // Readable once the delegate has ended.
+  const Fd& exit_pipe() const { return has_keeper() ? exit_pipe_ : keeper_; }
   // The keeper's /proc, which lists its pid namespace and nothing else: keeper 1, delegate 2, and the run.
   Result<Fd> processes() const;
   // Its exit code, or 128 + signal; nullopt when it still runs at the deadline.
-  Result<std::optional<int>> wait(std::uint64_t deadline_us) const;
+  Result<std::optional<int>> wait(std::uint64_t deadline_us);
   // Kills the keeper. When wait_end() succeeds, no process of its pid namespace is left: the kernel waits for them all.
+  // Without a keeper both speak of the delegate alone.
   Result<void> kill() const;
   Result<void> wait_end();
 
  private:
   Delegate() = default;
-  Fd keeper_;  // pidfd
+  static Result<Delegate> start_in(std::uint64_t namespaces, const DelegateBinary& binary, DelegateStart start);
+  Fd keeper_;  // pidfd; of the delegate where there is no keeper
   pid_t keeper_pid_ = 0;
+  std::optional<int> status_;
   Fd report_;
   Fd lifeline_;  // open as long as benchsand lives
   Fd exit_pipe_;

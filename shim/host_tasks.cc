@@ -73,11 +73,16 @@ Result<std::vector<pid_t>> numbers_in(int dir, const std::string& path) {
 
 }  // namespace
 
-Result<TaskWatch> TaskWatch::open(const HostProcess& init, const Delegate& delegate, const RunCgroup& cgroup) {
+Result<TaskWatch> TaskWatch::open(const HostProcess& init, Fd processes, const RunCgroup& cgroup) {
   TaskWatch watch(cgroup);
   watch.init_ = TRY(read_posture(init.dir().get(), "/proc/" + std::to_string(init.pid())));
   watch.seen_ = 1;
-  watch.processes_ = TRY(delegate.processes());
+  watch.processes_ = std::move(processes);
+  return watch;
+}
+
+Result<TaskWatch> TaskWatch::open(const HostProcess& init, const Delegate& delegate, const RunCgroup& cgroup) {
+  TaskWatch watch = TRY(open(init, TRY(delegate.processes()), cgroup));
   for (const pid_t process : TRY(numbers_in(watch.processes_.get(), "."))) TRY_VOID(watch.except_delegate(process));
   return watch;
 }

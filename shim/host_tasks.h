@@ -2,8 +2,8 @@
 // none may be outside the run's cgroup.
 //
 // Two lists, for a task can be missing from either: the tasks in the run's cgroup (one that was put there from outside
-// shows here), and the processes of the keeper's pid namespace, in which the whole run lives (one that left the cgroup
-// shows here).
+// shows here), and the processes of a pid namespace in which the whole run lives (one that left the cgroup shows here): the
+// keeper's, or where there is no keeper the container's own.
 #pragma once
 
 #include <map>
@@ -25,6 +25,8 @@ class TaskWatch {
   // At the door. Init alone is the measure, and of init only the task that executes: runc's init is a Go program with
   // threads of its own, which never run anything of the candidate's, for the kernel ends them at that exec.
   static Result<TaskWatch> open(const HostProcess& init, const Delegate& delegate, const RunCgroup& cgroup);
+  // The container's own pid namespace, as its proc file system shows it: init, and nobody else at the door.
+  static Result<TaskWatch> open(const HostProcess& init, Fd processes, const RunCgroup& cgroup);
 
   // Looks at up to `most` tasks of each list, going on where the last look stopped. False once anything was found: a
   // difference, or a task that lives and cannot be read.
@@ -42,7 +44,7 @@ class TaskWatch {
 
   const RunCgroup* cgroup_;
   TaskPosture init_;
-  Fd processes_;  // the /proc of the keeper's pid namespace
+  Fd processes_;  // the /proc of the pid namespace
   // Who was there beside init before anything of the candidate ran: keeper, delegate, and crun's helper that hands over the
   // listener. By directory: a number may be given again.
   std::map<pid_t, Fd> delegates_;

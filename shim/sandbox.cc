@@ -124,7 +124,7 @@ Result<void> Sandbox::accept_listener() {
 }
 
 // The delegate's own words say more than what was seen of its end.
-std::unexpected<Error> Sandbox::delegate_failed(const std::string& seen) const {
+std::unexpected<Error> Sandbox::delegate_failed(const std::string& seen) {
   const auto ended = remains_.delegate->wait(sys::monotonic_us() + kEmptyWithinUs);
   const auto log = sys::read_file(remains_.folder->dir().get(), "delegate.log");
   const bool words = ended && log && !log->empty();

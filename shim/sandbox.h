@@ -42,7 +42,7 @@ class Sandbox {
   Result<void> write_bundle(const std::string& config);
   std::vector<Attachment> attachments() const;
   Result<void> accept_listener();
-  std::unexpected<Error> delegate_failed(const std::string& seen) const;
+  std::unexpected<Error> delegate_failed(const std::string& seen);
 
   // 5. The door, 6. the watch, 7. the end.
   Result<bool> candidate_may_start();
@@ -89,6 +89,7 @@ class Sandbox {
 
  private:
   Result<void> make_places();
+  Result<void> open_task_watch();
 };
 
 }  // namespace benchsand

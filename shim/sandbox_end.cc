@@ -1,6 +1,7 @@
 #include "oci/kernel_files.h"
 #include "oci/record.h"
 #include "oci/sha256.h"
+#include "shim/container_processes.h"
 #include "shim/ending.h"
 #include "shim/sandbox.h"
 
@@ -23,11 +24,22 @@ Result<bool> Sandbox::candidate_may_start() {
   TRY_VOID(observe_at_door(*door_, notify_, ledger_, policy_, made_, *remains_.cgroup, evidence_, deadline));
   output_->observe(evidence_, "");
   egress_->observe_attached(*remains_.cgroup, "", evidence_);
-  tasks_ = TRY(TaskWatch::open(door_->init, *remains_.delegate, *remains_.cgroup));
+  TRY_VOID(open_task_watch());
   TRY_VOID(sys::timerfd_at(wall_timer_, sys::monotonic_us() + policy_.limits.wall_time_us));
   evidence_.take("wall-time.armed_us", sys::timerfd_left_us(wall_timer_), "timerfd_gettime, CLOCK_MONOTONIC");
   observed("at the door");
   return broken_rules(rules_, evidence_, true).empty();
+}
+
+Result<void> Sandbox::open_task_watch() {
+  const RunCgroup& cgroup = *remains_.cgroup;
+  if (remains_.delegate->has_keeper()) {
+    tasks_ = TRY(TaskWatch::open(door_->init, *remains_.delegate, cgroup));
+    return {};
+  }
+  remains_.processes = TRY(container_processes(door_->init));
+  tasks_ = TRY(TaskWatch::open(door_->init, TRY(sys::open_directory(remains_.processes.get(), ".")), cgroup));
+  return {};
 }
 
 Result<void> Sandbox::note_watched() {

@@ -95,6 +95,7 @@ Result<Fd> sealed_memory(const std::string& name, std::string_view bytes);
 Result<Fd> sealed_copy(const std::string& name, const Fd& file, std::uint64_t size);
 
 Result<Fd> pidfd_open(pid_t pid);
+Result<Fd> pidfd_getfd(const Fd& pidfd, int number);
 Result<void> pidfd_send_signal(const Fd& pidfd, int signal);
 // Waits for a child by pidfd until the deadline; nullopt when it still runs. The wait status as waitpid gives it.
 Result<std::optional<int>> wait_child(const Fd& pidfd, std::uint64_t deadline_us);

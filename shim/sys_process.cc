@@ -91,6 +91,12 @@ Result<Fd> pidfd_open(pid_t pid) {
   return Fd(static_cast<int>(fd));
 }
 
+Result<Fd> pidfd_getfd(const Fd& pidfd, int number) {
+  const long fd = ::syscall(SYS_pidfd_getfd, pidfd.get(), number, 0);
+  if (fd < 0) return sys_error("pidfd_getfd", std::to_string(number), errno);
+  return Fd(static_cast<int>(fd));
+}
+
 Result<void> pidfd_send_signal(const Fd& pidfd, int signal) {
   if (::syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0) != 0)
     return sys_error("pidfd_send_signal", std::to_string(signal), errno);

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "oci/mountinfo.h"
+#include "shim/container_processes.h"
 #include "shim/result_folder.h"
 #include "shim/rootfs_cache.h"
 
@@ -26,8 +27,12 @@ void kill_processes(RunRemains& remains) {
 
 void wait_for_processes(RunRemains& remains, Evidence& evidence) {
   if (!remains.delegate) return;
+  const bool keeper = remains.delegate->has_keeper();
   const auto ended = remains.delegate->wait_end();
-  evidence.take("teardown.pid_namespace", gone_or_error(ended), "wait for its first process");
+  if (keeper || !ended)
+    evidence.take("teardown.pid_namespace", gone_or_error(ended), "wait for its first process");
+  else if (remains.processes)
+    evidence.take("teardown.pid_namespace", processes_gone(remains.processes), "the proc file system of the container");
   remains.delegate.reset();
 }
 

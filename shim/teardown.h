@@ -17,6 +17,7 @@ struct RunRemains {
   std::optional<RunFolder> folder;
   std::optional<RunCgroup> cgroup;
   std::optional<Delegate> delegate;
+  Fd processes;  // of a run without a keeper, from the door on: the proc file system of its pid namespace
   std::string partial_results;
   std::string fault;  // what could not be taken away
 };
