@@ -121,6 +121,15 @@ json rules_json(const SeccompRules& rules) {
           {"notify", rules.notify}};
 }
 
+json container_json(const std::optional<ContainerFacts>& container) {
+  if (!container) return nullptr;
+  return {{"id", printable(container->id)},
+          {"name", printable(container->name)},
+          {"root", printable(container->root)},
+          {"bundle", printable(container->bundle)},
+          {"caller", printable(container->caller)}};
+}
+
 }  // namespace
 
 std::string printable(const std::string& bytes) {
@@ -208,6 +217,7 @@ json make_record(const Policy& policy, const HostFacts& host, const RunFacts& ru
       {"stdout", stream_json(run.stdout_stream)},
       {"stderr", stream_json(run.stderr_stream)},
       {"timeline", run.timeline},
+      {"container", container_json(run.container)},
   };
   for (const auto& notice : run.notices) record["notices"].push_back(printable(notice));
   record["digest"] = record_digest(record);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,13 @@ struct DelegateFacts {
   std::string name, version, sha256;
 };
 
+// Of an engine's container. Its id and name are the engine's words: they say whose record this is, and nothing is judged by them.
+struct ContainerFacts {
+  std::string id, name;
+  std::string root, bundle;  // the engine's --root and bundle
+  std::string caller;        // the program that called the runtime
+};
+
 struct RunFacts {
   std::string id;
   std::string created;  // RFC 3339, UTC; an annotation, no duration is taken from it
@@ -44,6 +52,7 @@ struct RunFacts {
   std::vector<RefusedCalls> refusals;
   std::uint64_t refusals_voided = 0;  // asked, and interrupted by a signal before the answer
   std::vector<std::string> notices;   // what the host saw that breaks no wall
+  std::optional<ContainerFacts> container;
 };
 
 // `policy` may be null when the run failed before one was decided.

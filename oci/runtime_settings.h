@@ -1,6 +1,7 @@
-// /etc/benchsand/runtime.yaml: what the owner of a host decides for benchsand-runtime.
+// /etc/benchsand/runtime.yaml: what the operator sets for containers of engines. Every key may be left out, and so may the file.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -8,11 +9,18 @@
 
 namespace benchsand {
 
-struct RuntimeSettings {
-  std::optional<std::string> delegate;  // crun or runc; none: crun where it fits this host, else runc
+// Which records of containers stay; the newest always does.
+struct RecordKeeping {
+  std::uint64_t records = 1000, days = 90;
 };
 
-Result<RuntimeSettings> parse_runtime_settings(const std::string& text, const std::string& source);
+struct RuntimeSettings {
+  std::optional<std::string> delegate;  // crun or runc; absent: crun where it fits, else runc
+  RecordKeeping keep;
+};
+
+// `name` is what messages call the file. Kind usage.
+Result<RuntimeSettings> parse_runtime_settings(const std::string& text, const std::string& name);
 
 // The profile that a program of this name stands for: `benchsand` and `benchsand-runtime` are strict, `benchsand-NAME` is NAME.
 // By the name alone: an environment belongs to the caller.

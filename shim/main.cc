@@ -21,6 +21,7 @@
 #include "shim/doctor.h"
 #include "shim/install.h"
 #include "shim/learn.h"
+#include "shim/record_store.h"
 #include "shim/rootfs.h"
 #include "shim/run.h"
 #include "shim/teardown.h"
@@ -178,7 +179,7 @@ std::size_t nesting(const std::string& text) {
 }
 
 // The verdict of a record, as `run` printed it; from the record alone, long after the run.
-Result<int> verdict(const Options& options) {
+Result<int> verdict_of(const Options& options) {
   const auto text = sys::read_file(sys::kHere, options.record, 64 << 20);
   if (!text) return usage("read the record: " + text.error().message);
   if (nesting(*text) > kDeepestRecord)
@@ -200,6 +201,20 @@ Result<int> verdict(const Options& options) {
   } catch (const std::exception& error) {  // a key or number that no record of ours has
     return usage("read the record " + options.record + ": it has not the form of a record (" + error.what() + ")");
   }
+}
+
+// RECORD may be a container, whose record is found first.
+Result<int> verdict(const Options& options) {
+  auto found = TRY(find_record(options.record));
+  for (const auto& note : found.notes) std::fprintf(stderr, "benchsand: %s\n", note.c_str());
+  Options there = options;
+  there.record = std::move(found.path);
+  return verdict_of(there);
+}
+
+Result<int> records(const Options&) {
+  say(record_list(TRY(TRY(RecordStore::find()).list())));
+  return kSucceeded;
 }
 
 Result<int> doctor(const Options& options) {
@@ -247,8 +262,9 @@ void add_task_options(CLI::App& command, Options& options) {
 
 int complain_of_command(const std::vector<std::string>& words) {
   const std::string what = words.empty() ? "no command was given" : "unknown command '" + words.front() + "'";
-  return complain(Error{Error::Kind::usage, what + "; the commands are run, check, bundle, learn, verdict, limits, "
-                                                   "doctor, gc, install and completion (see benchsand --help)"});
+  return complain(Error{Error::Kind::usage, what +
+                                                "; the commands are run, check, bundle, learn, verdict, records, "
+                                                "limits, doctor, gc, install and completion (see benchsand --help)"});
 }
 
 int main_of(int argc, char** argv) {
@@ -296,11 +312,14 @@ int main_of(int argc, char** argv) {
   limits_command->add_option("--profile", options.profile, "one profile only");
   limits_command->add_flag("--markdown", options.markdown, "as a page of docs/");
   CLI::App* verdict_command = add("verdict", "print the verdict of a record again", verdict);
-  verdict_command->add_option("RECORD.json", options.record, "a record that run wrote")->required();
+  verdict_command
+      ->add_option("RECORD", options.record, "a record or folder that run wrote; or a container, by id or name")
+      ->required();
   verdict_command->add_flag("--plot", options.plot, "draw the timeline below it");
   verdict_command->add_flag("--ascii", options.ascii,
                             "draw it without braille; so it is where the locale is not UTF-8");
   verdict_command->add_option("--html", options.page, "write it as one page with walls, evidence and timeline");
+  add("records", "list the records of containers, the newest first", records);
   add("doctor", "try what this host can enforce and observe; what is missing, and its cure", doctor)
       ->add_flag("--json", options.json, "as a document (docs/doctor.md)");
   add("gc", "clear what killed runs left behind", gc);

@@ -23,18 +23,6 @@ std::string note_path(const std::string& id) {
   return std::string(kRunBase) + "/" + kNote + id;
 }
 
-Result<void> make_directory(const std::string& path, mode_t mode) {
-  const auto made = sys::mkdirat(sys::kHere, path, mode);
-  if (!made && made.error().error_number != EEXIST) return made;
-  const Fd dir = TRY(sys::open_directory(sys::kHere, path));
-  if (made && ::fchmod(dir.get(), mode) != 0) return sys_error("chmod", path, errno);  // whatever the umask is
-  const auto facts = TRY(sys::fstat(dir, path));
-  if (facts.st_uid != 0 || (facts.st_mode & 0777) != mode)
-    return fault("use " + path + ": it must belong to root with mode 0" + (mode == 0700 ? "700" : "711") +
-                 "; remove it");
-  return {};
-}
-
 Result<Fd> locked(const char* path, bool alone) {
   Fd lock = TRY(sys::openat(sys::kHere, path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
   TRY_VOID(sys::flock(lock, path, alone));
@@ -48,6 +36,18 @@ Result<Fd> pass_gate(bool alone) {
 
 }  // namespace
 
+Result<void> make_root_directory(const std::string& path, mode_t mode) {
+  const auto made = sys::mkdirat(sys::kHere, path, mode);
+  if (!made && made.error().error_number != EEXIST) return made;
+  const Fd dir = TRY(sys::open_directory(sys::kHere, path));
+  if (made && ::fchmod(dir.get(), mode) != 0) return sys_error("chmod", path, errno);  // whatever the umask is
+  const auto facts = TRY(sys::fstat(dir, path));
+  if (facts.st_uid != 0 || (facts.st_mode & 0777) != mode)
+    return fault("use " + path + ": it must belong to root with mode 0" + (mode == 0700 ? "700" : "711") +
+                 "; remove it");
+  return {};
+}
+
 std::string delegate_state(const std::string& delegate) {
   return std::string(kRunBase) + "/state-" + delegate;
 }
@@ -55,8 +55,8 @@ std::string delegate_state(const std::string& delegate) {
 Result<void> make_base_folders() {
   for (const std::string& path : {std::string(kRunBase), std::string(kDelegateCache), std::string(kContainerBase),
                                   delegate_state("crun"), delegate_state("runc")})
-    TRY_VOID(make_directory(path, 0700));
-  return make_directory(kMountBase, 0711);
+    TRY_VOID(make_root_directory(path, 0700));
+  return make_root_directory(kMountBase, 0711);
 }
 
 Result<RunFolder> RunFolder::create() {

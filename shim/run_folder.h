@@ -39,6 +39,8 @@ class RunFolder {
 };
 
 Result<void> make_base_folders();
+// Whatever the umask is; what is there must be root's, with this mode (0700 or 0711), and no symbolic link.
+Result<void> make_root_directory(const std::string& path, mode_t mode);
 
 // Runs of which a folder or a note is left, and nobody holds a lock on either; the locks are held until cleared.
 struct DeadRun {

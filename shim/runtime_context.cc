@@ -5,14 +5,11 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "oci/runtime_settings.h"
 #include "shim/runtime_verbs.h"
 
 namespace benchsand {
 
 namespace {
-
-constexpr const char* kSettings = "/etc/benchsand/runtime.yaml";
 
 std::string absolute(const std::string& path) {
   std::error_code failed;
@@ -48,10 +45,13 @@ Result<ProfileText> runtime_profile(const RuntimeContext& context) {
   return find_profile(context.profile);
 }
 
+Result<RuntimeSettings> load_runtime_settings(const std::string& path) {
+  const auto text = TRY(read_house_file(path));
+  return text ? parse_runtime_settings(*text, path) : RuntimeSettings{};
+}
+
 Result<std::string> choose_delegate() {
-  if (const auto text = TRY(read_house_file(kSettings)))
-    if (const auto settings = TRY(parse_runtime_settings(*text, kSettings)); settings.delegate)
-      return *settings.delegate;
+  if (const auto settings = TRY(load_runtime_settings()); settings.delegate) return *settings.delegate;
   // Where crun would refuse the host's cgroups, runc does the same work.
   const auto cgroup = TRY(CgroupHost::look());
   const bool crun_fits = is_there("crun") && delegate_fits(cgroup, "crun").has_value();

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "oci/runtime_args.h"
+#include "oci/runtime_settings.h"
 #include "shim/container_state.h"
 #include "shim/load.h"
 
@@ -21,6 +22,8 @@ RuntimeContext make_runtime_context(const std::string& called_as, const std::str
 Result<std::optional<std::string>> read_house_file(const std::string& path);
 // The profile of the context; a file of it must be root's.
 Result<ProfileText> runtime_profile(const RuntimeContext& context);
+// Without the file: the defaults.
+Result<RuntimeSettings> load_runtime_settings(const std::string& path = "/etc/benchsand/runtime.yaml");
 // crun or runc, by /etc/benchsand/runtime.yaml or by what fits this host.
 Result<std::string> choose_delegate();
 
