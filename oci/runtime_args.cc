@@ -34,6 +34,10 @@ bool is_version(const std::string& word) {
   return word == "--version" || word == "-version" || word == "-v" || word == "-V";
 }
 
+bool is_rootless_value(const std::string& text) {
+  return text == "true" || text == "false" || text == "auto";
+}
+
 class Reader {
  public:
   Reader(const std::vector<std::string>& arguments, ArgumentRules rules) : arguments_(arguments), rules_(rules) {}
@@ -110,8 +114,8 @@ Result<void> Reader::read_after_verb() {
   bool only_words = false;
   while (at_ < arguments_.size()) {
     const std::string& word = arguments_[at_];
-    // What follows the id of exec is the command, whatever it looks like.
-    const bool in_command = have_id_ && call_.verb == RuntimeVerb::exec;
+    // What follows the id is the command, or options of ps, whatever it looks like.
+    const bool in_command = have_id_ && (call_.verb == RuntimeVerb::exec || call_.verb == RuntimeVerb::ps);
     if (!only_words && !in_command && word == "--") {
       only_words = true;
       ++at_;
@@ -154,10 +158,6 @@ Result<bool> read_bool(const FlagRow& row, const std::string& text) {
   return bad("flag " + flag_text(row) + " is true or false, not " + quoted(text));
 }
 
-bool is_rootless_value(const std::string& text) {
-  return text == "true" || text == "false" || text == "auto";
-}
-
 Result<void> Reader::read_flag(VerbSet verb) {
   const std::string& word = arguments_[at_++];
   const auto equals = word.find('=');
@@ -181,6 +181,8 @@ Result<void> Reader::store(const FlagRow& row, const std::string& value) {
   std::string kept = value;
   const bool is_switch = !takes_value(row);
   if (is_switch) kept = TRY(read_bool(row, value)) ? "true" : "false";
+  if (!is_switch && row.name == std::string_view("rootless") && !is_rootless_value(value))
+    return bad("flag --rootless is true, false or auto, not " + quoted(value));
   const auto [first, is_new] = given_.emplace(row.name, kept);
   if (!is_new && first->second != kept)
     return bad("flag " + flag_text(row) + " was given twice, as " + quoted(first->second) + " and " + quoted(kept));
@@ -229,6 +231,7 @@ bool is_number(const std::string& text) {
 Result<void> Reader::check_form() const {
   // With --regex it is a pattern, and no name.
   if (verb_->takes_id && !(call_.regex && have_id_)) TRY_VOID(check_id());
+  if (call_.signal.starts_with("-")) return bad(quoted(call_.signal) + " is not a signal");
   if (!call_.preserve_fds.empty() && !is_number(call_.preserve_fds))
     return bad("flag --preserve-fds is a number, not " + quoted(call_.preserve_fds));
   if (!call_.log_format.empty() && call_.log_format != "text" && call_.log_format != "json")
@@ -240,7 +243,8 @@ Result<void> Reader::check_form() const {
 
 // What would take a wall down, whatever the rest says.
 Result<void> Reader::check_walls() const {
-  if (!call_.config.empty())
+  // By its usual name it is the file that is read anyway.
+  if (!call_.config.empty() && call_.config != "config.json")
     return bad("flag --config is refused: the configuration is config.json of the bundle, and no other");
   if (call_.no_pivot) return bad("flag --no-pivot is refused: the host's mounts would stay reachable (wall mounts)");
   if (call_.preserve_fds.find_first_not_of('0') != std::string::npos)

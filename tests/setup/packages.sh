@@ -12,7 +12,7 @@ tests="python3 iproute2 procps strace"
 programs="crun=crun runc=runc busybox=busybox-static mmdebstrap=mmdebstrap
           dockerd=docker.io docker=docker.io podman=podman containerd=containerd ctr=containerd"
 # What needs one of these is skipped, and says so, where the distribution does not have it (Ubuntu: User-Mode Linux).
-optional="user-mode-linux bubblewrap netavark clang-format-14 clang-tidy-19"
+optional="user-mode-linux bubblewrap netavark clang-format-14 clang-tidy-19 clang-16 libclang-rt-16-dev"
 
 say() { echo "packages: $*"; }
 installed() { dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }

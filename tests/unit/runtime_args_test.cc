@@ -162,6 +162,8 @@ TEST_CASE("refused, with one line that says why") {
       {"kill --regex c.*", "flag --regex is refused"},
       {"create c --bundle", "flag --bundle has no value"},
       {"restore --lsm-mount-context", "flag --lsm-mount-context has no value"},
+      {"--rootless=yes state c", "flag --rootless is true, false or auto, not 'yes'"},
+      {"kill -- c -9", "'-9' is not a signal"},
       {"-- state c", "'--' stands before the verb"},
       {"--log-format xml state c", "flag --log-format is text or json, not 'xml'"},
       {"ps --format yaml c", "flag --format is table or json, not 'yaml'"},
@@ -184,6 +186,8 @@ TEST_CASE("refused, with one line that says why") {
 
 TEST_CASE("a flag may be given again with the same value, and a list with another") {
   CHECK(parsed("create --bundle /b -b /b c").bundle == "/b");
+  CHECK(parsed("create --config config.json c").id == "c");  // what is read anyway
+  CHECK(refusal(split("create --config ./config.json c")).find("--config is refused") != std::string::npos);
   CHECK(parsed("exec -e A=1 --env=A=2 c sh").environment == Words{"A=1", "A=2"});
 }
 
@@ -226,6 +230,7 @@ TEST_CASE("help and version") {
   CHECK(parsed("create --help").help);
   // Of the command inside, not of exec.
   CHECK_FALSE(parsed("exec c ls --help").help);
+  CHECK(parsed("ps c -ef").command == Words{"-ef"});
   CHECK(parsed("exec c ls -- --help").command == Words{"ls", "--", "--help"});
   for (const auto& verb : runtime_verbs()) {
     CHECK(runtime_help().find(std::string("\n  ") + verb.name + " ") != std::string::npos);
