@@ -22,7 +22,7 @@ json rlimits(const Policy& policy) {
 json process(const Policy& policy, const BundlePlaces& places) {
   const json none = json::array();
   json result = {
-      {"terminal", false},
+      {"terminal", policy.terminal},
       {"user", {{"uid", policy.uid}, {"gid", policy.gid}}},
       {"args", policy.command},
       {"env", policy.env},
@@ -58,6 +58,12 @@ json mounts(const Policy& policy, const BundlePlaces& places) {
        {"options", {"nosuid", "noexec", "nodev", "ro"}}},
       devices(places),
   });
+  // No `gid=5`: that group is none of the run's user namespace.
+  if (policy.terminal)
+    list.push_back({{"destination", "/dev/pts"},
+                    {"type", "devpts"},
+                    {"source", "devpts"},
+                    {"options", {"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}}});
   for (std::size_t i = 0; i < policy.inputs.size(); ++i)
     list.push_back({{"destination", policy.inputs[i].target},
                     {"type", "bind"},

@@ -51,6 +51,16 @@ const char* explain(UserNamespace user_namespace) {
   std::abort();  // not a value of the enumeration
 }
 
+const char* explain(ExecRule rule) {
+  switch (rule) {
+    case ExecRule::allow:
+      return "an engine may start further processes in a container, behind the same walls";
+    case ExecRule::deny:
+      return "an engine may start no further process in a container";
+  }
+  std::abort();  // not a value of the enumeration
+}
+
 std::vector<Row> asked_rows(const Profile& profile) {
   std::vector<Row> rows;
   for (const LimitField& field : kLimitFields) {
@@ -76,6 +86,7 @@ std::vector<Row> fixed_rows(const Profile& profile) {
       {"rootfs_mount", to_text(profile.rootfs_mount), "", explain(profile.rootfs_mount)},
       {"egress_counters", names_of(profile.egress_counters), "", "counted by BPF programs; `sockets` also refuses"},
       {"user_namespace", to_text(profile.user_namespace), "", explain(profile.user_namespace)},
+      {"exec", to_text(profile.exec), "", explain(profile.exec)},
   };
   if (!profile.cpuset.empty())
     rows.push_back({"cpuset", profile.cpuset, "", "processors of the host that the run may use"});

@@ -26,7 +26,7 @@ Result<std::vector<MountEntry>> parse_mountinfo(const std::string& text, const s
 // One mount the policy grants.
 struct GrantedMount {
   std::string target;
-  bool writable = false;           // exactly one is, the output
+  bool writable = false;           // the output is, and a terminal
   std::set<std::string> required;  // options that must be there: nosuid, nodev, noexec
   std::set<std::string> types;     // allowed file system types; empty = any (rootfs and inputs come from the host)
   bool own = false;                // a file system of the run's own: an overlay, or a tmpfs with a file's copy

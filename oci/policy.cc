@@ -278,6 +278,7 @@ void take_from_profile(Decision& decision) {
   policy.rootfs_mount = profile.rootfs_mount;
   if (profile.rootfs_mount == RootfsMount::bind) policy.relaxations.push_back("rootfs_mount: bind");
   policy.egress_counters = profile.egress_counters;
+  policy.exec = profile.exec;
   for (const EgressCounter counter : kEgressCounters)
     if (!has(profile.egress_counters, counter))
       policy.relaxations.push_back(std::string("egress_counters: without ") + to_text(counter));
@@ -324,6 +325,12 @@ Result<Policy> decide(const TaskSpec& task, const TaskSource& source, const Prof
   return usage(message);
 }
 
+void take_terminal(Policy& policy) {
+  if (policy.terminal) return;
+  policy.terminal = true;
+  policy.relaxations.push_back("terminal: what is written to it is neither counted nor capped");
+}
+
 std::vector<GrantedMount> granted_mounts(const Policy& policy) {
   std::vector<GrantedMount> granted;
   // Both delegates mount the root anew with `ro` alone. What else its mount had goes, except in a user namespace that did not
@@ -335,6 +342,11 @@ std::vector<GrantedMount> granted_mounts(const Policy& policy) {
   granted.push_back({.target = "/proc", .required = {"nosuid", "nodev", "noexec"}, .types = {"proc"}});
   // That it is read-only keeps devices from being added.
   granted.push_back({.target = "/dev", .required = {"nosuid", "noexec"}, .types = {"tmpfs"}});
+  // What the delegate makes of a terminal: a file system with it alone, and it once more as the console.
+  if (policy.terminal) {
+    for (const char* target : {"/dev/pts", "/dev/console"})
+      granted.push_back({.target = target, .writable = true, .required = {"nosuid", "noexec"}, .types = {"devpts"}});
+  }
   for (const InputMount& input : policy.inputs) {
     granted.push_back({.target = input.target, .required = {"nosuid", "nodev"}, .types = {}});
     granted.back().own = policy.rootfs_mount == RootfsMount::overlay;

@@ -57,6 +57,8 @@ struct Policy {
   std::string cpuset;  // processors of the host, as the kernel writes them; empty: not asked for
   SeccompRules seccomp;
   std::vector<EgressCounter> egress_counters;
+  ExecRule exec = ExecRule::allow;
+  bool terminal = false;            // the three streams are a terminal that an engine keeps; see take_terminal
   std::set<Relaxation> taken_down;  // by a test; see oci/relaxation.h
   // Of a run whose user namespace is its own; the run takes them. Nothing that was decided, so not in the policy's JSON.
   std::optional<HostIds> host_ids;
@@ -74,6 +76,10 @@ struct TaskSource {
 // A bound that is not usable (zero, negative, NaN, infinite) becomes the profile's default with a notice.
 Result<Policy> decide(const TaskSpec& task, const TaskSource& source, const Profile& profile,
                       const std::string& profile_sha256, const HostFacts& host);
+
+// An engine's container may have a terminal (`docker run -t`): a loosening by name, for what goes through it is neither counted
+// nor capped.
+void take_terminal(Policy& policy);
 
 // The mounts this policy grants, as they must appear in /proc/PID/mountinfo.
 std::vector<GrantedMount> granted_mounts(const Policy& policy);

@@ -14,7 +14,7 @@ namespace {
 std::vector<std::string> profile_keys() {
   return {"benchsand_profile", "name",         "limits",   "stdio_total", "memory_headroom", "collect",
           "identity",          "filter_proof", "timeline", "refusals",    "rootfs_mount",    "egress_counters",
-          "user_namespace",    "cpuset",       "seccomp"};
+          "user_namespace",    "exec",         "cpuset",   "seccomp"};
 }
 
 // A bound of the house is never unusable: falling back is for tasks, a profile is complete or refused.
@@ -156,6 +156,17 @@ void read_user_namespace(const YamlNode& node, Profile& profile, Problems& probl
     problems.add(node.position, "user_namespace: " + in_quotes(*text) + " is neither \"own\" nor \"host\"");
 }
 
+void read_exec(const YamlNode& node, Profile& profile, Problems& problems) {
+  const auto text = read_text(node, "exec", problems);
+  if (!text) return;
+  if (*text == "allow")
+    profile.exec = ExecRule::allow;
+  else if (*text == "deny")
+    profile.exec = ExecRule::deny;
+  else
+    problems.add(node.position, "exec: " + in_quotes(*text) + " is neither \"allow\" nor \"deny\"");
+}
+
 void read_cpuset(const YamlNode& node, Profile& profile, Problems& problems) {
   const auto text = read_text(node, "cpuset", problems);
   if (!text) return;
@@ -259,6 +270,7 @@ void read_profile(const YamlNode& root, Profile& profile, Problems& problems) {
   if (const YamlNode* mount = reader.require("rootfs_mount")) read_rootfs_mount(*mount, profile, problems);
   if (const YamlNode* counters = reader.require("egress_counters")) read_egress_counters(*counters, profile, problems);
   if (const YamlNode* user = reader.require("user_namespace")) read_user_namespace(*user, profile, problems);
+  if (const YamlNode* exec = reader.require("exec")) read_exec(*exec, profile, problems);
   if (const YamlNode* cpuset = reader.find("cpuset")) read_cpuset(*cpuset, profile, problems);
   const YamlNode* seccomp = reader.require("seccomp");
   if (seccomp != nullptr) read_seccomp(*seccomp, profile.seccomp, problems);
@@ -287,6 +299,16 @@ const char* to_text(UserNamespace user_namespace) {
       return "own";
     case UserNamespace::host:
       return "host";
+  }
+  std::abort();  // not a value of the enumeration
+}
+
+const char* to_text(ExecRule rule) {
+  switch (rule) {
+    case ExecRule::allow:
+      return "allow";
+    case ExecRule::deny:
+      return "deny";
   }
   std::abort();  // not a value of the enumeration
 }

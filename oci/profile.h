@@ -43,6 +43,10 @@ const char* to_text(RootfsMount mount);
 enum class UserNamespace { own, host };
 const char* to_text(UserNamespace user_namespace);
 
+// Whether an engine may start further processes in a container (`docker exec`), behind the same walls. `deny`: it may not.
+enum class ExecRule { allow, deny };
+const char* to_text(ExecRule rule);
+
 struct Profile {
   std::string name;
   std::map<std::string, Bound> limits;  // every LimitField::name is present
@@ -57,6 +61,7 @@ struct Profile {
   RootfsMount rootfs_mount = RootfsMount::overlay;
   std::vector<EgressCounter> egress_counters;  // attached and required; each that is missing is a loosening
   UserNamespace user_namespace = UserNamespace::own;
+  ExecRule exec = ExecRule::allow;
   // Processors of the host that a run may use, in the kernel's own form; empty: those that benchsand itself may use.
   std::string cpuset;
   SeccompRules seccomp;

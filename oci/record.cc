@@ -174,6 +174,8 @@ json policy_json(const Policy& policy) {
       {"rootfs_mount", to_text(policy.rootfs_mount)},
       {"egress_counters", counters_json(policy.egress_counters)},
       {"user_namespace", to_text(policy.user_namespace)},
+      {"exec", to_text(policy.exec)},
+      {"terminal", policy.terminal},
       {"cpuset", policy.cpuset.empty() ? json() : json(policy.cpuset)},
       {"seccomp", rules_json(policy.seccomp)},
       {"timeline_us", policy.timeline_us ? json(*policy.timeline_us) : json()},

@@ -92,11 +92,17 @@ void mounts(const Policy&, const HostFacts&, WallBuilder wall) {
 }
 
 void rootfs(const Policy& policy, const HostFacts&, WallBuilder wall) {
-  wall.at_the_door()
-      .named("source_identity")
-      .same_as("identity", "rootfs.source_identity")
-      .equals("writable_mounts", policy.output);
-  wall.at_the_end().equals("writable_mounts.end", policy.output);
+  wall.at_the_door().named("source_identity").same_as("identity", "rootfs.source_identity");
+  if (!policy.terminal) {
+    wall.at_the_door().equals("writable_mounts", policy.output);
+    wall.at_the_end().equals("writable_mounts.end", policy.output);
+    return;
+  }
+  // In the order in which they were mounted; the delegates differ in when they make the console.
+  const std::string last = "/dev/pts " + policy.output + " /dev/console";
+  const std::string first = "/dev/pts /dev/console " + policy.output;
+  wall.at_the_door().either("writable_mounts", last, first);
+  wall.at_the_end().either("writable_mounts.end", last, first);
 }
 
 void output(const Policy& policy, const HostFacts&, WallBuilder wall) {
@@ -159,7 +165,14 @@ void wall_time(const Policy& policy, const HostFacts&, WallBuilder wall) {
   wall.spent().counted("used_us").at_most("overshoot_us", kLatestEnforcementUs);
 }
 
-void stdio(const Policy&, const HostFacts&, WallBuilder wall) {
+void stdio(const Policy& policy, const HostFacts&, WallBuilder wall) {
+  if (policy.terminal) {
+    // Made by the delegate inside, so there is nothing to compare with but its name in the run's own devpts.
+    for (const char* name : {"stdin", "stdout", "stderr"})
+      wall.at_the_door().either(name, "/dev/pts/0", "/dev/console");
+    wall.spent().equals("stdout_bytes", kTerminal).equals("stderr_bytes", kTerminal);
+    return;
+  }
   for (const char* name : {"stdin", "stdout", "stderr"})
     wall.at_the_door().named(std::string(name) + "_made").same_as(name, std::string("stdio.") + name + "_made");
   wall.spent().counted("stdout_bytes").counted("stderr_bytes");
@@ -174,7 +187,7 @@ void privileges(const Policy& policy, const HostFacts&, WallBuilder wall) {
       .equals("capabilities", "none")
       .equals("no_new_privs", std::uint64_t{1})
       .equals("descriptors", "0 1 2")
-      .equals("devices", kAllowedDevices)
+      .equals("devices", policy.terminal ? kAllowedDevicesOfTerminal : kAllowedDevices)
       .either("limits_set_by", "the delegate", "benchsand")
       .equals("open_files", files + "/" + files)
       .equals("core", "1/1")

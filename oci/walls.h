@@ -45,6 +45,13 @@ inline constexpr const char* kInitEndedFirst = "init ended before they could be 
 // What may stand in /dev, by name and number; see `privileges`.
 inline constexpr const char* kAllowedDevices = "full 1:7, null 1:3, random 1:8, tty 5:0, urandom 1:9, zero 1:5";
 
+// With a terminal, it is there as the console too.
+inline constexpr const char* kAllowedDevicesOfTerminal =
+    "console 136:0, full 1:7, null 1:3, pts/0 136:0, pts/ptmx 5:2, random 1:8, tty 5:0, urandom 1:9, zero 1:5";
+
+// What stands for the bytes of a stream that is a terminal.
+inline constexpr const char* kTerminal = "a terminal";
+
 // A run with a wall taken down for a test (oci/relaxation.h) is recorded in full and never scored.
 inline constexpr const char* kNothingTakenDown = "no wall taken down for a test";
 std::string walls_taken_down(const Policy& policy);  // that, or the names

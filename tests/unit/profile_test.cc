@@ -43,6 +43,7 @@ timeline: 250ms
 rootfs_mount: overlay
 egress_counters: [sockets, connects, packets]
 user_namespace: own
+exec: allow
 )";
 
 std::string with(const std::string& from, const std::string& to) {
@@ -106,6 +107,13 @@ TEST_CASE("rootfs_mount: bind and user_namespace: host are read") {
   profile = parse_profile(with("user_namespace: own", "user_namespace: host"), "p.yaml");
   REQUIRE(profile.has_value());
   CHECK(profile->user_namespace == UserNamespace::host);
+}
+
+TEST_CASE("exec is allow or deny, and nothing else") {
+  CHECK(parse_profile(kGood, "p.yaml")->exec == ExecRule::allow);
+  CHECK(parse_profile(with("exec: allow", "exec: deny"), "p.yaml")->exec == ExecRule::deny);
+  const std::string said = refusal(with("exec: allow", "exec: never"));
+  CHECK(said.substr(said.find(": ") + 2) == "error: exec: \"never\" is neither \"allow\" nor \"deny\"");
 }
 
 TEST_CASE("filter_proof: compiled is read") {
@@ -194,7 +202,7 @@ TEST_CASE("every limit must be there, whole and greater than zero") {
 TEST_CASE("every key of the top must be there") {
   for (const std::string key :
        {"name", "limits", "stdio_total", "memory_headroom", "collect", "identity", "filter_proof", "refusals",
-        "rootfs_mount", "seccomp", "egress_counters", "user_namespace"}) {
+        "rootfs_mount", "seccomp", "egress_counters", "user_namespace", "exec"}) {
     CAPTURE(key);
     const auto profile = parse_profile(with("\n" + key + ":", "\nzz" + key + ":"), "p.yaml");
     REQUIRE_FALSE(profile.has_value());
