@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <charconv>
 
 #include "oci/admit_rules.h"
 #include "oci/units.h"
@@ -145,8 +146,9 @@ std::optional<std::uint64_t> tmpfs_number(const Mount& mount, const std::string&
     if (scale > 1) digits.pop_back();
     if (digits.empty() || digits.size() > 9 || digits.find_first_not_of("0123456789") != std::string::npos)
       return std::nullopt;
-    const std::uint64_t value = std::stoull(digits) * scale;
-    return value > 0 ? std::optional(value) : std::nullopt;
+    std::uint64_t value = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return value > 0 ? std::optional(value * scale) : std::nullopt;
   }
   return std::nullopt;
 }

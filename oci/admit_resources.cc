@@ -12,12 +12,6 @@ namespace {
 
 const std::string kResources = "/linux/resources";
 
-// 0, "", false, -1 and empty lists are how engines write "not asked for".
-bool asks_nothing(const json& value) {
-  if (value.is_structured()) return std::all_of(value.begin(), value.end(), asks_nothing);
-  return value == 0 || value == -1 || value == "" || value == false;
-}
-
 void memory(Admitting& admitting) {
   const std::string field = kResources + "/memory";
   const json* limit = admitting.find(field + "/limit");
@@ -45,15 +39,9 @@ void pids(Admitting& admitting) {
 }
 
 void cpu_quota(Admitting& admitting) {
-  const std::string field = kResources + "/cpu";
-  const auto quota = bound(admitting.find(field + "/quota"));
-  if (!quota) return;
-  const json* asked = admitting.find(field + "/period");
-  const std::uint64_t period = bound(asked).value_or(100'000);  // the kernel's default
-  if (*quota > UINT64_MAX / 1000)
-    return admitting.refuse("cpu-time", in_quotes(field + "/quota") + " is no quota", "ask for less, as with --cpus 1");
-  // Rounded up: a quota is never nothing.
-  admitting.ask("cpus", (*quota * 1000 + period - 1) / period, field + "/quota");
+  const json* cpu = admitting.find(kResources + "/cpu");
+  if (cpu == nullptr) return;
+  if (const auto milli = asked_cpus_milli(*cpu)) admitting.ask("cpus", *milli, kResources + "/cpu/quota");
 }
 
 void cpuset(Admitting& admitting) {
@@ -107,6 +95,20 @@ void clear(Admitting& admitting) {
 }
 
 }  // namespace
+
+bool asks_nothing(const json& value) {
+  if (value.is_structured()) return std::all_of(value.begin(), value.end(), asks_nothing);
+  return value == 0 || value == -1 || value == "" || value == false;
+}
+
+std::optional<std::uint64_t> asked_cpus_milli(const json& cpu) {
+  const auto quota = bound(cpu.contains("quota") ? &cpu["quota"] : nullptr);
+  if (!quota) return std::nullopt;
+  constexpr std::uint64_t kKernelDefault = 100'000, kLongest = std::uint64_t{1} << 50;
+  const std::uint64_t period = bound(cpu.contains("period") ? &cpu["period"] : nullptr).value_or(kKernelDefault);
+  // Rounded up: a quota is never nothing. What would overflow is beyond every maximum.
+  return (std::min(*quota, kLongest) * 1000 + std::min(period, kLongest) - 1) / std::min(period, kLongest);
+}
 
 const std::vector<NamedRule> kResourceRules{
     {{"/linux/resources/memory", "memory",

@@ -34,6 +34,8 @@ struct NamedRule {
 std::string brief(const nlohmann::json& value);
 // A bound above zero. 0, -1 and what is not there are no bound.
 std::optional<std::uint64_t> bound(const nlohmann::json* value);
+bool asks_nothing(const nlohmann::json& value);  // 0, "", false, -1 and empty lists: how engines write "not there"
+std::optional<std::uint64_t> asked_cpus_milli(const nlohmann::json& cpu);  // of `linux.resources.cpu`
 bool one_of(std::string_view text, std::initializer_list<std::string_view> list);
 bool is_inside(std::string_view path, std::string_view directory);
 std::string wall_of_limit(const std::string& name);

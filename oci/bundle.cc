@@ -76,26 +76,6 @@ json mounts(const Policy& policy, const BundlePlaces& places) {
   return list;
 }
 
-// The swap pin, by facts of kernel and delegate: `swap` is memory+swap in OCI. On v1 it becomes memsw.limit; on v2 both
-// delegates turn swap == limit into memory.swap.max = 0 but ignore a failure, so the file is named once more in
-// `unified`, where a failure is an error. Whatever is asked here, the wall is what the door reads back.
-json resources(const Policy& policy, const HostFacts& host, const BundlePlaces& places) {
-  const auto memory = static_cast<std::int64_t>(policy.limits.memory_bytes);
-  json result = {
-      {"devices", json::array({{{"allow", false}, {"access", "rwm"}}})},
-      {"memory", {{"limit", memory}, {"swap", memory}}},
-      {"pids", {{"limit", policy.limits.processes}}},
-      {"cpu", {{"quota", policy.limits.cpus_milli * kCpuPeriodUs / 1000}, {"period", kCpuPeriodUs}}},
-  };
-  if (!policy.cpuset.empty()) result["cpu"]["cpus"] = policy.cpuset;
-  if (host.cgroup == CgroupLayout::v2) {
-    // One OOM kill ends the whole run, not a random child of it.
-    result["unified"]["memory.oom.group"] = "1";
-    if (places.swap_file_exists) result["unified"]["memory.swap.max"] = "0";
-  }
-  return result;
-}
-
 // runc wants them beside the namespace's path; they are what the namespace has already, of which the kernel refuses a second.
 json id_mappings(std::uint32_t candidate, const HostIds& host) {
   return {{{"containerID", 0}, {"hostID", host.root}, {"size", 1}},
@@ -120,7 +100,27 @@ std::vector<ProcessLimit> process_limits(const Policy& policy) {
           {"RLIMIT_RTPRIO", 0}};
 }
 
-std::string render_bundle(const Policy& policy, const HostFacts& host, const BundlePlaces& places) {
+// The swap pin, by facts of kernel and delegate: `swap` is memory+swap in OCI. On v1 it becomes memsw.limit; on v2 both
+// delegates turn swap == limit into memory.swap.max = 0 but ignore a failure, so the file is named once more in
+// `unified`, where a failure is an error. Whatever is asked here, the wall is what the door reads back.
+json resources_json(const Policy& policy, const HostFacts& host, const BundlePlaces& places) {
+  const auto memory = static_cast<std::int64_t>(policy.limits.memory_bytes);
+  json result = {
+      {"devices", json::array({{{"allow", false}, {"access", "rwm"}}})},
+      {"memory", {{"limit", memory}, {"swap", memory}}},
+      {"pids", {{"limit", policy.limits.processes}}},
+      {"cpu", {{"quota", policy.limits.cpus_milli * kCpuPeriodUs / 1000}, {"period", kCpuPeriodUs}}},
+  };
+  if (!policy.cpuset.empty()) result["cpu"]["cpus"] = policy.cpuset;
+  if (host.cgroup == CgroupLayout::v2) {
+    // One OOM kill ends the whole run, not a random child of it.
+    result["unified"]["memory.oom.group"] = "1";
+    if (places.swap_file_exists) result["unified"]["memory.swap.max"] = "0";
+  }
+  return result;
+}
+
+json bundle_json(const Policy& policy, const HostFacts& host, const BundlePlaces& places) {
   json config = {
       {"ociVersion", "1.0.0"},
       {"process", process(policy, places)},
@@ -128,7 +128,7 @@ std::string render_bundle(const Policy& policy, const HostFacts& host, const Bun
       {"hostname", "benchsand"},
       {"mounts", mounts(policy, places)},
       {"linux",
-       {{"resources", resources(policy, host, places)},
+       {{"resources", resources_json(policy, host, places)},
         {"namespaces", namespaces(places)},
         {"maskedPaths", policy.masked_paths},
         {"readonlyPaths", policy.readonly_paths},
@@ -140,7 +140,11 @@ std::string render_bundle(const Policy& policy, const HostFacts& host, const Bun
     config["linux"]["gidMappings"] = id_mappings(policy.gid, *policy.host_ids);
   }
   if (!places.cgroups_path.empty()) config["linux"]["cgroupsPath"] = places.cgroups_path;
-  return config.dump(2) + "\n";
+  return config;
+}
+
+std::string render_bundle(const Policy& policy, const HostFacts& host, const BundlePlaces& places) {
+  return bundle_json(policy, host, places).dump(2) + "\n";
 }
 
 }  // namespace benchsand

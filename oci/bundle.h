@@ -1,6 +1,7 @@
 // Policy -> config.json of an OCI bundle. Byte-stable: the same arguments give the same text.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -30,5 +31,8 @@ struct ProcessLimit {
 std::vector<ProcessLimit> process_limits(const Policy& policy);
 
 std::string render_bundle(const Policy& policy, const HostFacts& host, const BundlePlaces& places);
+// The same before it is text, and its `linux.resources` alone.
+nlohmann::json bundle_json(const Policy& policy, const HostFacts& host, const BundlePlaces& places);
+nlohmann::json resources_json(const Policy& policy, const HostFacts& host, const BundlePlaces& places);
 
 }  // namespace benchsand

@@ -23,7 +23,7 @@ void lay_linux(json& linux_part, const json& ours) {
 
 std::string edited_config(const Admission& admission, const Policy& policy, const HostFacts& host,
                           const BundlePlaces& places) {
-  const json ours = json::parse(render_bundle(policy, host, places));
+  const json ours = bundle_json(policy, host, places);
   json config = admission.document;
   for (const char* name : {"hooks", "domainname"}) config.erase(name);
   if (!config.contains("linux")) config["linux"] = json::object();

@@ -95,7 +95,10 @@ BANNED_SYMBOLS = {
 }
 BANNED_IN_SYMBOL = ("basic_ifstream", "basic_ofstream", "basic_fstream", "6chrono", "10filesystem", "6thread", "13random_device")
 # Reading a JSON text, the library asks strtoull whether a number was too large; only json_text reads one.
-SYMBOL_EXCEPTIONS = {"seccomp": {"memfd_create", "read", "lseek", "lseek64", "close"}, "json_text": {"__errno_location"}}
+SYMBOL_EXCEPTIONS = {"seccomp": {"memfd_create", "read", "lseek", "lseek64", "close"}, "json_text": {"__errno_location"},
+                     # nlohmann's reader, and its pointers into lists, use strtoull.
+                     "strict_json": {"__errno_location"}, "admit": {"__errno_location"}, "admit_mounts": {"__errno_location"},
+                     "tighten": {"__errno_location"}}
 
 
 def check_symbols(listing):
