@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "oci/runtime_settings.h"
 #include "shim/load.h"
 #include "shim/sys.h"
 
@@ -15,8 +16,6 @@ namespace benchsand {
 
 namespace {
 
-// For conformance suites; never the name of a profile.
-constexpr const char* kNoWalls = "passthrough";
 constexpr const char* kOwnLinks = "/usr/local/lib/benchsand/";
 
 std::string own_folder(EngineKind engine) {
@@ -49,7 +48,9 @@ Result<std::vector<std::string>> profile_names(std::vector<std::string>& notices
   for (const auto& file : files ? *files : std::vector<std::string>()) {
     if (!file.ends_with(".yaml")) continue;
     const std::string name = file.substr(0, file.size() - 5);
-    if (name == kNoWalls)
+    if (name == "runtime")
+      notices.push_back(kProfileDirectory + file + ": benchsand-runtime is the runtime's own name, for strict");
+    else if (name == kPassthrough)
       notices.push_back(kProfileDirectory + file + ": by that name the runtime takes every wall down");
     else if (is_runtime_name("benchsand-" + name))
       names.push_back(name);

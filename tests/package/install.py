@@ -183,7 +183,8 @@ def podman_finds_the_runtimes(place):
 def containerd_takes_the_handlers(place):
     need("containerd")
     config = place.folder / "config.toml"
-    for original in (b"", Path("/etc/containerd/config.toml").read_bytes() if Path("/etc/containerd/config.toml").exists() else b"",
+    default = subprocess.run(["containerd", "config", "default"], capture_output=True, check=True).stdout
+    for original in (b"", default, Path("/etc/containerd/config.toml").read_bytes() if Path("/etc/containerd/config.toml").exists() else b"",
                      b'version = 2\n# a remark\n[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]\n'
                      b'  runtime_type = "io.containerd.runc.v2"\n'
                      b'  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]\n    SystemdCgroup = true'):
@@ -352,11 +353,12 @@ def what_is_refused_changes_nothing(place):
 
 @test
 def a_profile_that_would_take_the_walls_down_is_left_out(place):
-    for name in ("passthrough", "Big Name"):
+    for name in ("passthrough", "runtime", "Big Name"):
         (PROFILES / f"{name}.yaml").write_text("")
     config = place.folder / "daemon.json"
     report = place.run("docker", "--config", config)
     contains("the report", report, f"left out  {PROFILES}/passthrough.yaml: by that name the runtime takes every wall down\n")
+    contains("the report", report, f"left out  {PROFILES}/runtime.yaml: benchsand-runtime is the runtime's own name")
     contains("the report", report, f"left out  {PROFILES}/Big Name.yaml: ")
     equal("names", sorted(json.loads(config.read_text())["runtimes"]), NAMES)
 

@@ -1,6 +1,8 @@
 #!/bin/sh
 # Installs what building, running and testing benchsand needs, from the distribution's own packages.
 # Debian 12 or Ubuntu 24.04, as root. Quiet; does nothing when all is there; can be run again.
+# usage: packages.sh [build] [run]          only what building needs, only what running needs
+#        packages.sh --list [build] [run]   prints their names
 set -eu
 
 build="g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev libseccomp-dev libssl-dev libarchive-dev
@@ -10,9 +12,25 @@ tests="python3 iproute2 procps strace"
 # A program may come from another vendor's package (containerd.io brings its own runc and conflicts with Debian's),
 # so these are looked for by command.
 programs="crun=crun runc=runc busybox=busybox-static mmdebstrap=mmdebstrap
-          dockerd=docker.io docker=docker.io podman=podman containerd=containerd ctr=containerd"
+          dockerd=docker.io docker=docker.io podman=podman containerd=containerd ctr=containerd man=man-db"
 # What needs one of these is skipped, and says so, where the distribution does not have it (Ubuntu: User-Mode Linux).
 optional="user-mode-linux bubblewrap netavark clang-format-14 clang-tidy-19 clang-16 libclang-rt-16-dev"
+# Shells and tools that the package is tried with.
+optional="$optional lintian zsh fish"
+run="crun=crun runc=runc"
+
+list=
+[ "${1:-}" != --list ] || { list=yes; shift; }
+if [ $# -gt 0 ]; then
+  case " $* " in *" build "*) ;; *) build= ;; esac
+  case " $* " in *" run "*) programs=$run ;; *) programs= ;; esac
+  tests='' optional=''
+fi
+if [ -n "$list" ]; then
+  for package in $build; do echo "$package"; done
+  for pair in $programs; do echo "${pair#*=}"; done
+  exit 0
+fi
 
 say() { echo "packages: $*"; }
 installed() { dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# usage: rootfs.sh tiny|python|native|node|jvm|build [DIR]
+# usage: rootfs.sh tiny|python|native|node|jvm|build|image [DIR]
 #
 # Makes a root file system from the distribution's packages, once, and prints its directory:
 #   tiny    a static busybox and its links
@@ -8,6 +8,7 @@
 #   node    the essential packages and Node.js
 #   jvm     the essential packages and a JDK without graphics
 #   build   the essential packages, compilers for C and C++, make, CMake, Ninja, git
+#   image   what the Dockerfile starts from: apt, and everything that benchsand is built with and runs on
 # DIR defaults to ${BENCHSAND_CACHE:-/var/cache/benchsand}/KIND-rootfs. An existing one is used as it is: a half-built
 # one never bears that name. Remove the directory to have it built again.
 set -eu
@@ -60,13 +61,22 @@ build_jvm() {
     --essential-hook='mkdir -p "$1/usr/share/man/man1"'
 }
 build_build() { from_packages "$1" gcc,g++,make,cmake,ninja-build,git; }
+# Whole packages, with their documentation; the lists of packages.sh, so that nothing is left to be fetched.
+build_image() {
+  packages=$("$(dirname "$0")/packages.sh" --list build run | tr '\n' ',')
+  # shellcheck disable=SC1091,SC2046 # VERSION_CODENAME; a list of files
+  mmdebstrap --quiet --mode=root --variant=minbase --include="${packages%,}" \
+    "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$1" $(distribution_sources)
+  rm -rf "${1:?}/dev" "$1/etc/hostname" "$1/etc/resolv.conf"
+  mkdir "$1/dev"
+}
 
 kind=${1:-}
 cache=${BENCHSAND_CACHE:-/var/cache/benchsand}
 case $kind in
-  tiny | python | native | node | jvm | build) ;;
+  tiny | python | native | node | jvm | build | image) ;;
   *)
-    say "usage: rootfs.sh tiny|python|native|node|jvm|build [DIR]"
+    say "usage: rootfs.sh tiny|python|native|node|jvm|build|image [DIR]"
     exit 2 ;;
 esac
 dir=${2:-$cache/$kind-rootfs}

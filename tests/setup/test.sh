@@ -13,7 +13,7 @@ for tests in unit_tests host_tests; do
   "$setup/build.sh" build-sanitized $tests -DCMAKE_BUILD_TYPE=Debug -DBENCHSAND_SANITIZE=ON
 done
 "$setup/build.sh" build all -DBENCHSAND_SANITIZED_BUILD="$PWD/build-sanitized"
-for kind in tiny python native node jvm build; do
+for kind in tiny python native node jvm build image; do
   "$setup/rootfs.sh" $kind >/dev/null
 done
 
