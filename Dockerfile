@@ -1,13 +1,16 @@
-# benchsand with both delegates. Running it takes the host's root: --privileged, --cgroupns=host, /sys/fs/cgroup.
-FROM debian:12-slim AS build
-RUN apt-get update -qq && apt-get install -qq -y --no-install-recommends \
-      g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev libseccomp-dev libssl-dev libarchive-dev \
-      libacl1-dev libzstd-dev liblzma-dev zlib1g-dev libcli11-dev doctest-dev
-COPY . /source
-RUN cmake -G Ninja -S /source -B /build && cmake --build /build --target benchsand && \
-    DESTDIR=/installed cmake --install /build --prefix /usr/local
+# benchsand with both delegates, from its Debian package. BASE is a Debian 12 or an Ubuntu 24.04.
+# Running tasks in it takes the host's root: docker run --privileged --cgroupns=host -v /sys/fs/cgroup:/sys/fs/cgroup
+ARG BASE=debian:12-slim
 
-FROM debian:12-slim
-RUN apt-get update -qq && apt-get install -qq -y --no-install-recommends crun runc && rm -rf /var/lib/apt/lists/*
-COPY --from=build /installed/usr/local /usr/local
+FROM ${BASE} AS build
+COPY tests/setup/packages.sh /
+RUN /packages.sh build
+COPY . /source
+RUN cmake -G Ninja -S /source -B /build && cmake --build /build --target deb
+
+FROM ${BASE}
+COPY tests/setup/packages.sh /
+RUN /packages.sh run && rm -rf /packages.sh /var/lib/apt/lists/*
+COPY --from=build /build/benchsand_*.deb /
+RUN dpkg -i /benchsand_*.deb && rm /benchsand_*.deb
 ENTRYPOINT ["benchsand"]
