@@ -15,6 +15,7 @@ struct CollectedFile {
   std::string path;  // relative to the output
   std::uint64_t size = 0;
   std::string sha256;
+  std::uint32_t mode = 0;  // permission bits; for who writes it elsewhere, and not in the record
 };
 
 struct RefusedFile {

@@ -52,7 +52,7 @@ class Collector {
     // By the apparent size: a sparse file is small here and large wherever it is copied.
     if (size > caps_.bytes - bytes_) return refuse(path, "more than " + std::to_string(caps_.bytes) + " bytes in all");
     const Fd target = TRY(sys::openat(into.get(), name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644));
-    collected_.files.push_back({path, size, TRY(copy(source, target, size, path))});
+    collected_.files.push_back({path, size, TRY(copy(source, target, size, path)), facts.st_mode & 0777});
     bytes_ += size;
     return {};
   }
