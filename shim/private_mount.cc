@@ -104,7 +104,27 @@ Result<PrivateMount> private_mount(const Fd& opened, const std::string& name, Ro
   return made;
 }
 
-Result<Fd> device_mount() {
+namespace {
+
+// mknod's mode would be cut by the umask.
+Result<void> make_device(const Fd& devices, const std::string& name, dev_t number) {
+  if (::mknodat(devices.get(), name.c_str(), S_IFCHR, number) != 0) return sys_error("mknod", "/dev/" + name, errno);
+  if (::fchmodat(devices.get(), name.c_str(), 0666, 0) != 0) return sys_error("chmod", "/dev/" + name, errno);
+  return {};
+}
+
+// Nothing can be made in a read-only /dev later, and a delegate that finds these leaves them as they are. runc opens the console
+// for writing, which a read-only mount allows of devices alone; it is the null device until the terminal is bound over it.
+Result<void> add_terminal_places(const Fd& devices) {
+  TRY_VOID(sys::mkdirat(devices.get(), "pts", 0755));
+  if (::fchmodat(devices.get(), "pts", 0755, 0) != 0) return sys_error("chmod", "/dev/pts", errno);
+  if (::symlinkat("pts/ptmx", devices.get(), "ptmx") != 0) return sys_error("symlink", "/dev/ptmx", errno);
+  return make_device(devices, "console", makedev(1, 3));
+}
+
+}  // namespace
+
+Result<Fd> device_mount(bool terminal) {
   struct Node {
     const char* name;
     unsigned int major_number, minor_number;
@@ -119,15 +139,11 @@ Result<Fd> device_mount() {
   const std::pair<const char*, const char*> options[] = {{"size", "64k"}, {"nr_inodes", "16"}, {"mode", "0755"}};
   for (const auto& [key, value] : options) TRY_VOID(tmpfs.set(key, value));
   Fd mount = TRY(tmpfs.create(0));
-  for (const auto& node : kNodes) {
-    if (::mknodat(mount.get(), node.name, S_IFCHR, makedev(node.major_number, node.minor_number)) != 0)
-      return sys_error("mknod", std::string("/dev/") + node.name, errno);
-    // Not by mknod's mode, which the umask would cut.
-    if (::fchmodat(mount.get(), node.name, 0666, 0) != 0)
-      return sys_error("chmod", std::string("/dev/") + node.name, errno);
-  }
+  for (const auto& node : kNodes)
+    TRY_VOID(make_device(mount, node.name, makedev(node.major_number, node.minor_number)));
   for (const auto& [name, target] : kLinks)
     if (::symlinkat(target, mount.get(), name) != 0) return sys_error("symlink", std::string("/dev/") + name, errno);
+  if (terminal) TRY_VOID(add_terminal_places(mount));
   TRY_VOID(sys::set_mount_attributes(mount, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, "/dev"));
   return mount;
 }

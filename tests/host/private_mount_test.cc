@@ -118,3 +118,16 @@ TEST_CASE("the devices are the harmless six, and nobody can add one") {
   CHECK(errno == EROFS);
   CHECK(error_of(sys::write_file(mount->get(), "null", "gone")) == "no error");
 }
+
+TEST_CASE("a run's own /dev has places for a terminal when it has one") {
+  const auto mount = device_mount(true);
+  REQUIRE(mount);
+  CHECK(sys::list_directory(mount->get(), ".")->size() == 13);
+  CHECK(S_ISDIR(sys::fstatat(mount->get(), "pts", 0)->st_mode));
+  CHECK(*sys::readlinkat(mount->get(), "ptmx") == "pts/ptmx");
+  const auto console = *sys::fstatat(mount->get(), "console", AT_SYMLINK_NOFOLLOW);
+  CHECK(console.st_mode == (S_IFCHR | 0666));
+  CHECK(console.st_rdev == makedev(1, 3));
+  CHECK(sys::openat(mount->get(), "console", O_RDWR | O_CREAT | O_TRUNC, 0666));  // as runc opens it
+  CHECK_FALSE(sys::create_file(mount->get(), "more", "x", 0600));
+}
