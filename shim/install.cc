@@ -75,15 +75,13 @@ Result<Restored> restored(EngineKind engine, const ConfigFile& file) {
   Restored result;
   result.text = TRY(remove_runtimes(engine, file.text(), file.path()));
   if (result.text == file.text()) return result;
-  const auto backup = TRY(file.backup());
-  if (!backup) {
-    result.absent = result.text.empty();
-    return result;
+  if (const auto backup = TRY(file.backup())) {
+    const auto again = add_runtimes(engine, *backup, file.backup_path(), any_registration());
+    const auto without = again ? remove_runtimes(engine, *again, file.backup_path()) : again;
+    result.from_backup = without && *without == result.text;
+    if (result.from_backup) result.text = *backup;
   }
-  const auto again = add_runtimes(engine, *backup, file.backup_path(), any_registration());
-  const auto without = again ? remove_runtimes(engine, *again, file.backup_path()) : again;
-  result.from_backup = without && *without == result.text;
-  if (result.from_backup) result.text = *backup;
+  result.absent = result.text.empty() && !result.from_backup;
   return result;
 }
 

@@ -254,6 +254,12 @@ def what_was_changed_since_stays(place):
     config.write_text(config.read_text().replace("true", "false"))
     contains("the report", place.run("docker", "--config", config, "--uninstall"), f"kept      {config}.benchsand-backup")
     equal("the file", config.read_text(), '{\n  "debug": false\n}\n')
+    # The copy is of no use to a file that install makes: that one goes as it came.
+    config.unlink()
+    place.run("docker", "--config", config)
+    place.run("docker", "--config", config, "--uninstall")
+    equal("the file that install made", config.exists(), False)
+    config.write_text('{\n  "debug": false\n}\n')
     # The next install starts from what is there now.
     place.run("docker", "--config", config)
     place.run("docker", "--config", config, "--uninstall")
