@@ -200,7 +200,7 @@ json make_record(const Policy& policy, const HostFacts& host, const RunFacts& ru
       {"policy", policy_json(policy)},
       {"notices", printable_list(policy.notices)},
       {"engine",
-       {{"name", run.delegate.name},
+       {{"name", run.container ? run.container->caller : run.delegate.name},
         {"delegate",
          {{"name", run.delegate.name}, {"version", run.delegate.version}, {"sha256", run.delegate.sha256}}}}},
       {"host", {{"kernel", host.kernel}, {"cgroup", to_text(host.cgroup)}, {"processors", host.processors}}},
@@ -220,6 +220,7 @@ json make_record(const Policy& policy, const HostFacts& host, const RunFacts& ru
       {"stderr", stream_json(run.stderr_stream)},
       {"timeline", run.timeline},
       {"container", container_json(run.container)},
+      {"admission", run.admission},
   };
   for (const auto& notice : run.notices) record["notices"].push_back(printable(notice));
   record["digest"] = record_digest(record);

@@ -54,6 +54,7 @@ struct RunFacts {
   std::uint64_t refusals_voided = 0;  // asked, and interrupted by a signal before the answer
   std::vector<std::string> notices;   // what the host saw that breaks no wall
   std::optional<ContainerFacts> container;
+  nlohmann::json admission;  // of a container: {edits, refusals}
 };
 
 // `policy` may be null when the run failed before one was decided.

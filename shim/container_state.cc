@@ -1,6 +1,7 @@
 #include "shim/container_state.h"
 
 #include <fcntl.h>
+#include <poll.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -40,6 +41,8 @@ std::string text_of(const ContainerState& state) {
                                    {"created", state.created},
                                    {"pid", state.pid},
                                    {"pid_start_time", state.pid_start_time},
+                                   {"monitor", state.monitor},
+                                   {"monitor_start_time", state.monitor_start_time},
                                    {"annotations", state.annotations}};
   return document.dump(1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
 }
@@ -60,6 +63,8 @@ Result<ContainerState> state_of(const std::string& text, const std::string& path
     document.at("created").get_to(state.created);
     document.at("pid").get_to(state.pid);
     document.at("pid_start_time").get_to(state.pid_start_time);
+    document.at("monitor").get_to(state.monitor);
+    document.at("monitor_start_time").get_to(state.monitor_start_time);
     document.at("annotations").get_to(state.annotations);
     return state;
   } catch (const nlohmann::json::exception& error) {
@@ -145,6 +150,22 @@ Result<std::vector<ContainerState>> list_containers(const std::string& root) {
   std::vector<ContainerState> states = TRY(all_containers());
   std::erase_if(states, [&](const ContainerState& state) { return state.root != canonical_root(root); });
   return states;
+}
+
+Result<std::uint64_t> start_time_of(pid_t pid) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
+  return TRY(parse_process_stat(TRY(sys::read_file(sys::kHere, path)), path)).start_time;
+}
+
+Result<void> wait_for_monitor(const ContainerState& state, std::uint64_t deadline_us) {
+  const auto monitor = sys::pidfd_open(state.monitor);
+  if (!monitor && monitor.error().error_number == ESRCH) return {};
+  if (!monitor) return std::unexpected(monitor.error());
+  const auto started = start_time_of(state.monitor);
+  if (!started || *started != state.monitor_start_time) return {};  // the number is another process's now
+  if (TRY(sys::poll_one(*monitor, POLLIN, deadline_us)) == 0)
+    return fault("wait for the monitor of container " + state.id + ": it has not ended in time");
+  return {};
 }
 
 std::string container_status_text(ContainerStatus status) {

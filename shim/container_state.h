@@ -29,6 +29,8 @@ struct ContainerState {
   std::string created;      // RFC 3339
   pid_t pid = 0;            // of init; 0: not made yet
   std::uint64_t pid_start_time = 0;
+  pid_t monitor = 0;
+  std::uint64_t monitor_start_time = 0;
   nlohmann::json annotations = nlohmann::json::object();
 };
 
@@ -43,6 +45,11 @@ Result<void> update_container(const ContainerState& state);
 Result<void> remove_container(const std::string& root, const std::string& id);  // absent is fine
 Result<std::vector<ContainerState>> list_containers(const std::string& root);
 Result<std::vector<ContainerState>> all_containers();  // for gc
+
+// In clock ticks since boot, as /proc/PID/stat has it: with the number, it names one process for good.
+Result<std::uint64_t> start_time_of(pid_t pid);
+// Returns when the monitor has ended, and so has written what there is to record.
+Result<void> wait_for_monitor(const ContainerState& state, std::uint64_t deadline_us);
 
 enum class ContainerStatus { created, running, paused, stopped };
 std::string container_status_text(ContainerStatus status);

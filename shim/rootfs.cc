@@ -109,8 +109,8 @@ Result<Rootfs> open_rootfs(const std::string& path) {
   const auto facts = TRY(sys::fstatat(sys::kHere, path, 0));
   Rootfs rootfs;
   rootfs.path = path;
-  rootfs.unpacked = !S_ISDIR(facts.st_mode);
-  if (rootfs.unpacked) {
+  rootfs.may_be_given_places = !S_ISDIR(facts.st_mode);
+  if (rootfs.may_be_given_places) {
     auto cached = TRY(cached_rootfs(TRY(sys::openat(sys::kHere, path, O_RDONLY | O_NONBLOCK)), path));
     rootfs.path = std::move(cached.path);
     rootfs.dir = std::move(cached.dir);
@@ -128,6 +128,18 @@ Result<Rootfs> open_rootfs(const std::string& path) {
     return usage("use the rootfs " + rootfs.path +
                  ": it must belong to root and be writable by nobody else: chown root " + rootfs.path +
                  " && chmod go-w " + rootfs.path);
+  return rootfs;
+}
+
+Result<Rootfs> open_container_rootfs(const std::string& path) {
+  std::error_code failed;
+  Rootfs rootfs;
+  rootfs.path = std::filesystem::canonical(path, failed).string();
+  if (failed) return fault("find the rootfs " + path + ": " + failed.message());
+  if (rootfs.path == "/") return usage("use / as rootfs: it is this host");
+  rootfs.dir = TRY(sys::open_directory(sys::kHere, rootfs.path));
+  TRY_VOID(require_stored_files(rootfs.dir, "use the rootfs " + rootfs.path));
+  rootfs.may_be_given_places = true;
   return rootfs;
 }
 
@@ -207,7 +219,7 @@ Result<void> prepare_mount_points(const Rootfs& rootfs, Policy& policy) {
       return usage("use the rootfs " + rootfs.path + ": " + place.path + " is " +
                    (place.directory ? "no directory there" : "a directory there, and the input is a file"));
   }
-  if (!missing.empty() && !rootfs.unpacked) return missing_places(rootfs, missing);
+  if (!missing.empty() && !rootfs.may_be_given_places) return missing_places(rootfs, missing);
   for (const auto& place : missing) TRY_VOID(make_place(rootfs, place));
   return {};
 }

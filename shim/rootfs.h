@@ -14,13 +14,15 @@ namespace benchsand {
 struct Rootfs {
   std::string path;  // directory
   Fd dir;
-  bool unpacked = false;  // our own copy of an archive
+  bool may_be_given_places = false;  // our own copy of an archive, or what an engine made for one container
 };
 
 // Everything on this host that the task names is there and of the right kind; all that is wrong is said at once. Kind usage.
 Result<void> check_task_files(const Policy& policy);
 
 Result<Rootfs> open_rootfs(const std::string& path);
+// Of an engine's container: a directory where only that engine and root come.
+Result<Rootfs> open_container_rootfs(const std::string& path);
 
 // An input, opened once: what is mounted is what was opened, whatever becomes of its name.
 struct Input {
@@ -35,7 +37,7 @@ Result<std::vector<Input>> open_inputs(const Policy& policy);
 
 // Makes the sources of the inputs absolute and real, and requires a place in the rootfs for every mount and for the working
 // directory. A delegate would make what is missing, in the operator's own directory and for every later run; so a
-// directory must have them, and only our copy of an archive is given them.
+// directory must have them, and only our copy of an archive, or an engine's container, is given them.
 Result<void> prepare_mount_points(const Rootfs& rootfs, Policy& policy);
 
 }  // namespace benchsand

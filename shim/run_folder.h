@@ -19,6 +19,9 @@ std::string delegate_state(
 // which nobody but the host's root may enter, and the root of a run's user namespace is another.
 inline constexpr const char* kMountBase = "/run/benchsand-mounts";
 
+// In the folder of a container's run: its record, should the monitor not live to write one.
+inline constexpr const char* kUnfinishedRecord = "unfinished.json";
+
 class RunFolder {
  public:
   // Makes the base and the caches too; 0700, root's, never a symlink.

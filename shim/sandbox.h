@@ -29,7 +29,7 @@ class Sandbox {
  protected:
   Sandbox(const Host& host, Policy policy, const RunHooks& hooks)
       : host_(host), policy_(std::move(policy)), hooks_(hooks), ledger_(policy_.seccomp, policy_.refusals) {}
-  ~Sandbox() = default;
+  virtual ~Sandbox() = default;
 
   // 2. Prepare. Everything made here is known to remains_ from the moment it exists.
   Result<void> make_run_folder();
@@ -48,6 +48,8 @@ class Sandbox {
   Result<bool> candidate_may_start();
   Result<void> note_watched();
   Result<void> observe_end();
+  // For a caller that holds init before its own death: its wait status, once it was let die. Absent: init is a zombie.
+  virtual Result<std::optional<int>> let_init_die() { return std::nullopt; }
 
   // 9. Release, and prove that all is gone. Also the way out of every error. 10. Judge.
   void tear_down();

@@ -53,9 +53,23 @@ Result<void> Sandbox::note_watched() {
   return {};
 }
 
+namespace {
+
+Result<int> status_of_zombie(const HostProcess& init) {
+  const auto stat = TRY(parse_process_stat(TRY(init.read("stat")), init.name("stat")));
+  if (stat.state != 'Z')
+    return fault("read the exit status of init: it is in state " + std::string(1, stat.state) + ", not a zombie");
+  return static_cast<int>(stat.wait_status);
+}
+
+}  // namespace
+
 // 7. The end: init is a zombie that nobody reaps, so its exit status and the leaf cgroup are whole.
 Result<void> Sandbox::observe_end() {
   RunCgroup& cgroup = *remains_.cgroup;
+  observe_start_time(door_->init, ".end", evidence_);
+  observe_user_namespace(door_->init, policy_, ".end", evidence_);
+  const auto let_go = TRY(let_init_die());
   TRY_VOID(kill_run(cgroup, *door_));
   TRY_VOID(cgroup.wait_empty(sys::monotonic_us() + kEmptyWithinUs));
   TRY_VOID(out_->drain_all());
@@ -66,8 +80,6 @@ Result<void> Sandbox::observe_end() {
   output_->observe(evidence_, ".end");
   output_->observe_spent(evidence_);
   tasks_->observe(evidence_);
-  observe_start_time(door_->init, ".end", evidence_);
-  observe_user_namespace(door_->init, policy_, ".end", evidence_);
   const auto texts = read_pinned(door_->pinned);
   observe_network_at_end(texts, evidence_);
   egress_->observe_attached(cgroup, ".end", evidence_);
@@ -79,16 +91,15 @@ Result<void> Sandbox::observe_end() {
       "evidence.config_sha256.end",
       config ? Result<std::string>(sha256_hex(*config)) : Result<std::string>(std::unexpected(config.error())),
       "config.json read again");
-  const auto stat = TRY(parse_process_stat(TRY(door_->init.read("stat")), door_->init.name("stat")));
-  if (stat.state != 'Z')
-    return fault("read the exit status of init: it is in state " + std::string(1, stat.state) + ", not a zombie");
+  const int wait_status = let_go ? *let_go : TRY(status_of_zombie(door_->init));
   evidence_.set("syscalls.refused_calls", ledger_.total(), "seccomp notify, answered");
   evidence_.set("network.refused_sockets", ledger_.sockets(), "seccomp notify, answered");
   facts_.refusals = ledger_.entries();
   facts_.refusals_voided = ledger_.voided();
   spend(evidence_, watched_, policy_.limits, out_->bytes(), err_->bytes());
-  end_ = end_of(end_facts(evidence_, watched_, static_cast<int>(stat.wait_status)), policy_.limits);
-  facts_.notices = baseline_.notices(run_share(evidence_, policy_.limits));
+  end_ = end_of(end_facts(evidence_, watched_, wait_status), policy_.limits);
+  for (auto& notice : baseline_.notices(run_share(evidence_, policy_.limits)))
+    facts_.notices.push_back(std::move(notice));
   return {};
 }
 

@@ -1,10 +1,13 @@
 #include "shim/teardown.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 
 #include "oci/mountinfo.h"
 #include "shim/container_processes.h"
+#include "shim/container_record.h"
+#include "shim/container_state.h"
 #include "shim/result_folder.h"
 #include "shim/rootfs_cache.h"
 
@@ -83,15 +86,52 @@ Result<void> discard_results(RunRemains& remains) {
 
 namespace {
 
+// A monitor that was killed left what it would have us keep as the container's record.
+Result<void> keep_unfinished_record(const std::string& id) {
+  const std::string path = std::string(kRunBase) + "/" + id + "/" + kUnfinishedRecord;
+  const auto text = sys::read_file(sys::kHere, path);
+  if (!text && text.error().error_number == ENOENT) return {};
+  const auto record = nlohmann::json::parse(TRY(text), nullptr, false);
+  const auto container = nlohmann::json::json_pointer("/container/id");
+  if (record.is_discarded() || !record.contains(container) || !record[container].is_string())
+    return {};  // half written
+  return keep_record(record, record[container].get<std::string>());
+}
+
 Result<void> clear_run(const CgroupHost& host, const std::string& id, const std::string& partial,
                        std::vector<std::string>& lines) {
   TRY_VOID(remove_run_cgroups(host, id));
+  TRY_VOID(keep_unfinished_record(id));
   for (const char* delegate : {"crun", "runc"})
     TRY_VOID(sys::remove_tree(sys::kHere, delegate_state(delegate) + "/" + id));
   if (!partial.empty()) TRY_VOID(remove_results(partial, id));
   TRY_VOID(sys::remove_tree(sys::kHere, std::string(kRunBase) + "/" + id));
   TRY_VOID(remove_note(id));
   lines.push_back("cleared run " + id + (partial.empty() ? "" : " and its unfinished results " + partial));
+  return {};
+}
+
+}  // namespace
+
+Result<void> clear_dead_run(const std::string& id) {
+  const auto host = TRY(CgroupHost::find());
+  const Fd alone = TRY(lock_gc());
+  std::vector<std::string> lines;
+  for (const auto& run : TRY(dead_runs()))
+    if (run.id == id) TRY_VOID(clear_run(host, run.id, run.partial_results, lines));
+  return {};
+}
+
+namespace {
+
+// An engine that is gone deletes nothing any more. One that lives keeps the bundle of what it has not deleted yet.
+Result<void> forget_containers(const std::vector<std::string>& runs, std::vector<std::string>& lines) {
+  for (const auto& state : TRY(all_containers())) {
+    if (std::find(runs.begin(), runs.end(), state.run_id) != runs.end()) continue;
+    if (TRY(sys::exists(sys::kHere, state.bundle))) continue;
+    TRY_VOID(remove_container(state.root, state.id));
+    lines.push_back("forgot container " + state.id + ": it has ended, and its bundle is gone");
+  }
   return {};
 }
 
@@ -113,6 +153,7 @@ Result<std::vector<std::string>> collect_garbage() {
     else
       TRY_VOID(clear_run(host, id, "", lines));
   }
+  TRY_VOID(forget_containers(TRY(all_runs()), lines));
   for (auto& line : TRY(collect_rootfs_garbage())) lines.push_back(std::move(line));
   return lines;
 }

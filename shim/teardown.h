@@ -25,6 +25,9 @@ struct RunRemains {
 void tear_down(const Host& host, const std::string& delegate, RunRemains& remains, Evidence& evidence);
 Result<void> discard_results(RunRemains& remains);
 
+// One run, if its owner is dead.
+Result<void> clear_dead_run(const std::string& id);
+
 // `benchsand gc`: every run whose owner is dead. Returns a line for each thing that was cleared.
 Result<std::vector<std::string>> collect_garbage();
 

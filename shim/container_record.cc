@@ -1,0 +1,59 @@
+#include "shim/container_record.h"
+
+#include "shim/record_store.h"
+#include "shim/runtime_verbs.h"
+
+namespace benchsand {
+
+namespace {
+
+nlohmann::json edits_json(const std::vector<Edit>& edits) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const auto& edit : edits)
+    list.push_back({{"field", printable(edit.field)},
+                    {"from", printable(edit.from)},
+                    {"to", printable(edit.to)},
+                    {"wall", edit.wall}});
+  return list;
+}
+
+}  // namespace
+
+void note_edits(const std::string& verb, const std::vector<Edit>& edits, RunFacts& facts) {
+  constexpr std::size_t kMost = 100;  // a container can be entered as often as the engine likes
+  auto& list = facts.admission[verb];
+  if (list.size() < kMost) list.push_back(edits_json(edits));
+}
+
+void note_container(const ContainerOrder& order, RunFacts& facts) {
+  const ContainerState& state = order.state;
+  facts.container = ContainerFacts{state.id, order.name, state.root, state.bundle, order.admission.caller};
+  nlohmann::json refusals = nlohmann::json::array();
+  for (const auto& refusal : order.admission.refusals)
+    refusals.push_back({{"wall", refusal.wall}, {"what", printable(refusal.what)}, {"cure", printable(refusal.cure)}});
+  facts.admission = {{"edits", edits_json(order.admission.edits)}, {"refusals", refusals}};
+  for (const auto& notice : order.admission.notices) facts.notices.push_back(notice);
+}
+
+Result<void> record_refusal(const Host& host, const ContainerOrder& order) {
+  RunFacts facts;
+  facts.id = "r" + TRY(sys::random_hex(12));
+  facts.created = sys::utc_now();
+  facts.delegate = host.delegate.facts;
+  note_container(order, facts);
+  Verdict verdict;
+  verdict.outcome = Outcome::refused;
+  for (const auto& refusal : order.admission.refusals)
+    verdict.failures.push_back({refusal.wall, "what the profile " + order.state.profile + " allows", refusal.what,
+                                "config.json of the engine"});
+  return keep_record(make_record(order.policy, host.facts, facts, {}, Evidence(), End(), verdict), order.state.id);
+}
+
+Result<void> keep_record(const nlohmann::json& record, const std::string& container) {
+  const auto store = TRY(RecordStore::open());
+  TRY(store.store(record, container));
+  TRY(store.rotate(TRY(load_runtime_settings()).keep));
+  return {};
+}
+
+}  // namespace benchsand

@@ -1,0 +1,21 @@
+// The records of containers, beyond what a run's record holds: who asked, what was changed in what was asked for, what was refused.
+#pragma once
+
+#include "oci/record.h"
+#include "shim/monitor.h"
+
+namespace benchsand {
+
+// Which container, and what became of its config.json; for RunFacts.
+void note_container(const ContainerOrder& order, RunFacts& facts);
+
+// What was changed in an exec or an update, one list a call.
+void note_edits(const std::string& verb, const std::vector<Edit>& edits, RunFacts& facts);
+
+// A container that is refused leaves a record too: whoever asks later sees that there is no score, and why.
+Result<void> record_refusal(const Host& host, const ContainerOrder& order);
+
+// Into the store, and the store is kept at its size.
+Result<void> keep_record(const nlohmann::json& record, const std::string& container);
+
+}  // namespace benchsand

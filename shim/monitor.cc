@@ -1,0 +1,245 @@
+#include "shim/monitor.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+
+#include "oci/kernel_files.h"
+#include "shim/container_record.h"
+#include "shim/container_state.h"
+#include "shim/monitor_class.h"
+
+namespace benchsand {
+
+namespace {
+
+constexpr std::uint64_t kReapWithinUs = 10'000'000;
+
+}  // namespace
+
+const RunHooks& Monitor::nobodys_hooks() {
+  static const RunHooks none;
+  return none;
+}
+
+// The engine's descriptors become the container's, and the monitor keeps none of them as its own.
+Result<void> Monitor::take_stdio() {
+  const auto taken = [](int fd) -> Result<Fd> {
+    Fd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+    if (!copy) return sys_error("fcntl F_DUPFD", "descriptor " + std::to_string(fd), errno);
+    return copy;
+  };
+  stdin_ = TRY(taken(0));
+  Fd out = TRY(taken(1)), err = TRY(taken(2));
+  const Fd null = TRY(sys::openat(sys::kHere, "/dev/null", O_RDWR));
+  for (int fd = 0; fd < 3; ++fd)
+    if (::dup2(null.get(), fd) < 0) return sys_error("dup2", "/dev/null", errno);
+  out_ = TRY(OutputStream::pass_on(std::move(out), "stdout", policy_.limits.stdout_bytes));
+  err_ = TRY(OutputStream::pass_on(std::move(err), "stderr", policy_.limits.stderr_bytes));
+  return {};
+}
+
+Result<void> Monitor::claim() {
+  ContainerState& state = order_.state;
+  state.run_id = facts_.id;
+  state.created = facts_.created;
+  state.delegate = facts_.delegate.name;
+  state.monitor = ::getpid();
+  state.monitor_start_time = TRY(start_time_of(state.monitor));
+  TRY_VOID(claim_container(state));
+  claimed_ = true;
+  return {};
+}
+
+// 2. Prepare.
+Result<void> Monitor::prepare() {
+  signals_ = TRY(sys::signalfd({SIGINT, SIGTERM, SIGHUP, SIGQUIT}));
+  TRY_VOID(take_stdio());
+  rootfs_ = TRY(open_container_rootfs(policy_.rootfs));
+  TRY_VOID(prepare_mount_points(*rootfs_, policy_));
+  inputs_ = TRY(open_inputs(policy_));
+  TRY_VOID(make_run_folder());
+  note_container(order_, facts_);
+  TRY_VOID(claim());
+  remains_.cgroup = TRY(RunCgroup::create(host_.cgroup, facts_.id, !policy_.cpuset.empty()));
+  TRY_VOID(take_host_ids());
+  TRY_VOID(make_mounts());
+  TRY_VOID(seed_output());
+  desk_ = TRY(ControlDesk::open(remains_.folder->path()));
+  return make_listener();
+}
+
+Result<void> Monitor::seed_output() {
+  const AdmittedOutput& place = order_.admission.output;
+  container_output_ = place.source.empty() ? TRY(ContainerOutput::in_layer(rootfs_->dir, place.target))
+                                           : TRY(ContainerOutput::of_user(place.source));
+  TRY_VOID(container_output_->seed(*output_, policy_));
+  for (const auto& notice : container_output_->notices()) facts_.notices.push_back(notice);
+  return {};
+}
+
+// 3. Bundle, 4. the delegate's create. After it the container's init waits for `start`.
+Result<void> Monitor::create() {
+  TRY_VOID(prepare());
+  TRY_VOID(write_bundle(edited_config(order_.admission, policy_, host_.facts, bundle_places())));
+  TRY_VOID(run_delegate_create());
+  TRY_VOID(note_unfinished());
+  TRY_VOID(report_.send({{"pid", order_.state.pid}}));
+  created_ = true;
+  return {};
+}
+
+// What is kept as the record should this process not live to write one.
+Result<void> Monitor::note_unfinished() {
+  const End end{Cause::not_started, {}, {}, "the monitor of the container ended before it could write a record"};
+  const auto record =
+      make_record(policy_, host_.facts, facts_, rules_, evidence_, end, judge(rules_, evidence_, end, std::nullopt));
+  return sys::create_file(remains_.folder->dir().get(), kUnfinishedRecord, record.dump(), 0600);
+}
+
+Result<void> Monitor::run_delegate_create() {
+  DelegateStart start;
+  start.arguments = {"--root",
+                     delegate_state(facts_.delegate.name),
+                     "--log",
+                     remains_.folder->path("delegate.log"),
+                     "create",
+                     "--bundle",
+                     remains_.folder->path(),
+                     "--pid-file",
+                     remains_.folder->path("pid")};
+  if (!order_.console_socket.empty()) {
+    start.arguments.push_back("--console-socket");
+    start.arguments.push_back(order_.console_socket);
+  }
+  start.arguments.push_back(facts_.id);
+  start.standard_input = std::move(stdin_);
+  start.standard_output = out_->take_writer();
+  start.standard_error = err_->take_writer();
+  start.attachments = attachments();
+  remains_.delegate = TRY(Delegate::start_without_keeper(host_.delegate, std::move(start)));
+  baseline_.take(remains_.folder->dir(), remains_.folder->path(), *remains_.folder, *rootfs_, inputs_);
+  made_.filter = TRY(expect_filter(policy_));
+  egress_ = HostEgress::load(policy_);
+  TRY_VOID(remains_.delegate->executed());
+  return delegate_created();
+}
+
+// The call that made us is killed with its engine; then nobody wants the container any more.
+Result<void> Monitor::delegate_created() {
+  std::array<pollfd, 3> waits = {{{remains_.delegate->exit_pipe().get(), POLLIN, 0},
+                                  {report_.fd().get(), POLLIN, 0},
+                                  {signals_.get(), POLLIN, 0}}};
+  const int n = ::poll(waits.data(), waits.size(), static_cast<int>(kStartWithinUs / 1000));
+  if (n < 0) return sys_error("poll", "the delegate's create", errno);
+  if (n == 0) return fault("create the container: " + facts_.delegate.name + " did not end in time");
+  if (waits[0].revents == 0) return fault("create the container: the call of the engine was ended");
+  const auto exit = TRY(remains_.delegate->wait(sys::monotonic_us() + kEmptyWithinUs));
+  if (!exit || *exit != 0) return delegate_failed("it failed");
+  evidence_.set("evidence.delegate_exit", std::uint64_t{0}, facts_.delegate.name + " create");
+  const std::string name = remains_.folder->path("pid");
+  const std::string text = TRY(sys::read_file(remains_.folder->dir().get(), "pid"));
+  order_.state.pid = static_cast<pid_t>(TRY(parse_counter(text + (text.ends_with('\n') ? "" : "\n"), name)));
+  init_ = TRY(sys::pidfd_open(order_.state.pid));
+  order_.state.pid_start_time = TRY(start_time_of(order_.state.pid));
+  return update_container(order_.state);
+}
+
+// 5. The door.
+Result<void> Monitor::start() {
+  TRY_VOID(wait_for_listener());
+  if (!TRY(candidate_may_start())) return {};
+  hold_.emplace(TRY(InitHold::seize(door_->held.task)));
+  TRY_VOID(desk_->say(starter_, {{"started", true}}));
+  starter_ = -1;
+  return watch();
+}
+
+// 6. Watch, 7. the end, 8. collect.
+Result<void> Monitor::watch() {
+  started_ = true;
+  if (policy_.timeline_us) sampler_.emplace(*policy_.timeline_us, *remains_.cgroup, *output_);
+  Supervisor supervisor(policy_, *door_, notify_, ledger_, *remains_.cgroup, signals_, wall_timer_,
+                        host_.facts.processors, *out_, *err_, *tasks_, sampler_ ? &*sampler_ : nullptr);
+  supervisor.also_wait({&desk_->fd(), [this] { return hear_calls(); }});
+  supervisor.hold_with(*hold_);
+  watched_ = TRY(supervisor.watch());
+  TRY_VOID(note_watched());
+  TRY_VOID(observe_end());
+  return collect();
+}
+
+Result<std::optional<int>> Monitor::let_init_die() {
+  if (!hold_ || !hold_->dying_of()) return std::nullopt;
+  return TRY(hold_->release(sys::monotonic_us() + kReapWithinUs));
+}
+
+Result<void> Monitor::collect() {
+  auto collected = TRY(container_output_->write_back(*output_, policy_.collect));
+  facts_.outputs = std::move(collected.files);
+  facts_.outputs_refused = std::move(collected.refused);
+  facts_.outputs_refused_more = collected.refused_more;
+  return {};
+}
+
+Result<void> Monitor::story() {
+  TRY_VOID(wait_for_start());
+  return start();
+}
+
+// What the call that waits for the container is told: the fault, or every wall that did not stand.
+std::string Monitor::why_not(const RunReport& report) const {
+  if (!end_.fault.empty()) return end_.fault;
+  std::string text;
+  for (const auto& failure : report.verdict.failures)
+    text += (text.empty() ? "" : "; ") + ("wall " + failure.wall + ": expected " + failure.expected + ", observed " +
+                                          failure.observed + " (" + failure.source + ")");
+  return "start the container: " + (text.empty() ? "it did not start" : text);
+}
+
+// 9. Release, 10. judge and record; only then the engine gets its container back.
+void Monitor::finish(const Result<void>& told) {
+  if (!told) end_ = End{started_ ? Cause::killed : Cause::not_started, {}, {}, told.error().message};
+  tear_down();
+  if (!out_) return answer_callers(told.error().message);
+  const RunReport report = judged();
+  std::string why = why_not(report);
+  if (created_)
+    if (const auto kept = keep_record(report.record, order_.state.id); !kept) {
+      why = kept.error().message;
+      err_->say("benchsand: " + why + "\n");
+    }
+  if (!created_ && claimed_) static_cast<void>(remove_container(order_.state.root, order_.state.id));
+  rootfs_.reset();
+  inputs_.clear();
+  out_->close_sink();
+  err_->close_sink();
+  answer_callers(why);
+  if (hold_) static_cast<void>(hold_->release(sys::monotonic_us() + kReapWithinUs));  // it dies with us in any case
+}
+
+void Monitor::answer_callers(const std::string& why) {
+  if (!created_) static_cast<void>(report_.send({{"error", why}}));
+  if (starter_ >= 0) static_cast<void>(desk_->say(starter_, {{"error", why}}));
+}
+
+void run_monitor(const Host& host, ContainerOrder order, ControlConnection report) {
+  ::setsid();
+  ::prctl(PR_SET_NAME, "benchsand");
+  ::umask(022);
+  if (::chdir("/") != 0) ::_exit(1);
+  {
+    Monitor monitor(host, std::move(order), std::move(report));
+    auto told = monitor.create();
+    if (told) told = monitor.story();
+    monitor.finish(told);
+  }
+  ::_exit(0);
+}
+
+}  // namespace benchsand

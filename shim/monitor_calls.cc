@@ -1,0 +1,130 @@
+// What the engine's calls say to the monitor, and what they are answered.
+#include <poll.h>
+
+#include <array>
+#include <cerrno>
+
+#include "oci/admit_exec.h"
+#include "oci/tighten.h"
+#include "shim/container_record.h"
+#include "shim/monitor_class.h"
+
+namespace benchsand {
+
+using nlohmann::json;
+
+// 4b. The container is created, and nothing of the candidate's has run. It may stay so for as long as the engine likes.
+Result<void> Monitor::wait_for_start() {
+  for (;;) {
+    std::array<pollfd, 3> waits = {
+        {{desk_->fd().get(), POLLIN, 0}, {init_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}}};
+    if (::poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) return sys_error("poll", "the container", errno);
+    if (waits[2].revents != 0) return fault("start the container: benchsand was told to stop");
+    if (waits[1].revents != 0) return fault("start the container: its init ended before it was started");
+    if (waits[0].revents != 0 && TRY(heard_start())) return {};
+  }
+}
+
+Result<bool> Monitor::heard_start() {
+  const auto heard = desk_->hear();
+  if (!heard || !*heard || (*heard)->message.is_null()) return false;  // whoever it was, it was not a start
+  const std::string wish = (*heard)->message.value("do", "");
+  if (wish == "delete") return fault("start the container: it was deleted before");
+  if (wish != "start") {
+    static_cast<void>(desk_->say((*heard)->caller, {{"error", "the container is not running"}}));
+    return false;
+  }
+  starter_ = (*heard)->caller;
+  TRY_VOID(desk_->say(starter_, {{"go", true}}));
+  return true;
+}
+
+// runc has handed the seccomp fd over in its create, crun does it in its start, which the engine's call runs now.
+Result<void> Monitor::wait_for_listener() {
+  const std::uint64_t deadline = sys::monotonic_us() + kStartWithinUs;
+  for (;;) {
+    std::array<pollfd, 3> waits = {
+        {{listener_->fd().get(), POLLIN, 0}, {desk_->fd().get(), POLLIN, 0}, {init_.get(), POLLIN, 0}}};
+    const std::uint64_t now = sys::monotonic_us();
+    const int n =
+        now < deadline ? ::poll(waits.data(), waits.size(), static_cast<int>((deadline - now) / 1000 + 1)) : 0;
+    if (n < 0 && errno != EINTR) return sys_error("poll", "the seccomp listener", errno);
+    if (n == 0)
+      return fault("start the container: " + facts_.delegate.name + " did not hand over its seccomp fd in time");
+    if (n < 0) continue;
+    if (waits[0].revents != 0) return accept_listener();
+    if (waits[2].revents != 0) return delegate_failed("its init ended before the candidate could start");
+    const auto heard = desk_->hear();
+    if (!heard || !*heard || (*heard)->caller != starter_) continue;
+    if ((*heard)->message.is_null()) return fault("start the container: the call of the engine was ended");
+    if (const auto why = (*heard)->message.find("failed"); why != (*heard)->message.end())
+      return fault("start the container with " + facts_.delegate.name + ": " + why->get<std::string>());
+  }
+}
+
+// What a caller did wrong is its own; what it was let begin ends with it.
+Result<std::optional<Cause>> Monitor::hear_calls() {
+  const auto heard = desk_->hear();
+  if (!heard || !*heard) return std::nullopt;
+  const int caller = (*heard)->caller;
+  const json& message = (*heard)->message;
+  if (message.is_null()) {
+    left(caller);
+    return std::nullopt;
+  }
+  const std::string wish = message.value("do", "");
+  if (wish == "delete") return Cause::killed;
+  json answer = {{"error", "the container is already running"}};
+  if (wish == "exec") answer = {{"error", "exec: not in this build"}};
+  if (wish == "update") answer = begin_update(caller, message);
+  if (wish == "updated") answer = end_update(caller, message);
+  if (!desk_->say(caller, answer)) left(caller);
+  return std::nullopt;
+}
+
+void Monitor::left(int caller) {
+  execs_.erase(caller);
+  updates_.erase(caller);
+}
+
+json Monitor::begin_exec(int caller, const json& message) {
+  auto process = json::parse(message.value("process", ""), nullptr, false);
+  if (process.is_object() && message.contains("environment")) {
+    process["env"] = policy_.env;
+    for (const auto& variable : message["environment"]) process["env"].push_back(variable);
+  }
+  const auto admitted =
+      admit_exec(process.is_object() ? process.dump() : message.value("process", ""), policy_, limits_at_the_door_);
+  if (!admitted) return {{"error", "exec: " + admitted.error().message}};
+  if (!admitted->refusals.empty()) return {{"error", "exec: " + refusal_text(admitted->refusals)}};
+  if (!execs_.insert(caller).second) return {{"error", "exec: one at a time"}};
+  note_edits("exec", admitted->edits, facts_);
+  return {{"process", admitted->process.dump()}};
+}
+
+json Monitor::begin_update(int caller, const json& message) {
+  const auto tightened =
+      tighten(message.value("resources", ""), policy_, order_.memory_headroom_bytes, host_.facts, bundle_places());
+  if (!tightened) return {{"error", "update: " + tightened.error().message}};
+  if (!tightened->refusals.empty()) return {{"error", "update: " + refusal_text(tightened->refusals)}};
+  updates_[caller] = tightened->limits;
+  note_edits("update", tightened->edits, facts_);
+  return {{"resources", tightened->resources.dump()}};
+}
+
+// From now on the end is compared with the new limits. What was used before may be more than they allow.
+json Monitor::end_update(int caller, const json& message) {
+  const auto found = updates_.find(caller);
+  if (found == updates_.end()) return {{"error", "update: none was begun"}};
+  if (message.value("done", false)) {
+    policy_.limits = found->second;
+    for (auto& rule : wall_rules(policy_, host_.facts))
+      for (auto& known : rules_)
+        if (rule.key.ends_with(".end") && known.key == rule.key) known = rule;
+    facts_.notices.push_back("the engine made the limits of the container tighter while it ran (admission.update)");
+  }
+  updates_.erase(found);
+  return {{"updated", true}};
+}
+
+}  // namespace benchsand
