@@ -3,7 +3,7 @@
 zmodload zsh/zpty
 folder=$1
 zpty shell "TERM=dumb zsh -f"
-zpty -w shell "PS1='>'; fpath=($folder \$fpath); autoload -U compinit; compinit -u -d /dev/null; zstyle ':completion:*' menu no; stty -echo"
+zpty -w shell "PS1='>'; fpath=($folder \$fpath); autoload -U compinit; compinit -u -D; zstyle ':completion:*' menu no; stty -echo"
 sleep 1
 
 # A word that TAB ends, and what has to stand there then.
