@@ -183,6 +183,7 @@ Refused refusal_of(const std::string& problem) {
 
 Result<Admission> admit(const std::string& config_text, const AdmitContext& context) {
   Admission admission;
+  admission.sha256 = sha256_hex(config_text);
   admission.document = TRY(parse_strict_json(config_text, "config.json"));
   std::vector<std::string> unknown;
   TRY_VOID(check_config_shape(admission.document, "", "config.json", unknown));
@@ -198,10 +199,11 @@ Result<Admission> admit(const std::string& config_text, const AdmitContext& cont
 std::optional<Policy> decide_admitted(Admission& admission, const AdmitContext& context,
                                       const std::string& profile_sha256, const HostFacts& host) {
   if (!admission.refusals.empty()) return std::nullopt;
-  const TaskSource source{sha256_hex(admission.document.dump()), context.bundle};
+  const TaskSource source{admission.sha256, context.bundle};
   auto policy = decide(admission.task, source, context.profile, profile_sha256, host);
   if (policy) {
     if (admission.terminal) take_terminal(*policy);
+    policy->notices.insert(policy->notices.end(), admission.notices.begin(), admission.notices.end());
     return std::move(*policy);
   }
   const std::string& message = policy.message();

@@ -45,6 +45,7 @@ struct Admission {
   TaskSpec task;            // sources absolute
   AdmittedOutput output;
   bool terminal = false;
+  std::string sha256;  // of the engine's text
   std::string caller;  // docker, podman, containerd, unknown
   std::vector<Edit> edits;
   std::vector<Refused> refusals;     // not empty: the container must not be made, and `task` is not complete

@@ -96,6 +96,9 @@ Result<ExecAdmission> admit_exec(const std::string& process_text, const Policy& 
   for (const auto& pointer : unknown)
     result.edits.push_back({"/process" + pointer, "unknown to benchsand", "left out", "privileges"});
   result.terminal = asked.contains("terminal") && asked["terminal"] == true;
+  if (result.terminal && !policy.terminal)
+    result.refusals.push_back(
+        {"stdio", "the container has no terminals", "start the container with -t too, or exec without -t"});
   process["cwd"] = normal_path(cwd);
   process["env"] = environment(asked, policy, result);
   process["user"] = {{"uid", policy.uid}, {"gid", policy.gid}};

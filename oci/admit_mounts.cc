@@ -166,6 +166,13 @@ void take_output(Admitting& admitting, const Mount& mount) {
   if (const auto files = tmpfs_number(mount, "nr_inodes")) admitting.ask("files", *files, mount.field);
 }
 
+// What a container leaves in its output is written back to the host's directory.
+bool holds_programs(const std::string& source) {
+  for (const char* directory : {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"})
+    if (is_inside(source, directory)) return true;
+  return false;
+}
+
 void refuse_type(Admitting& admitting, const Mount& mount) {
   admitting.refuse("mounts", "the mount at " + in_quotes(mount.target) + " is of type " + in_quotes(mount.type),
                    "mount a directory read-only, or one directory or tmpfs to write to");
@@ -191,6 +198,9 @@ void sort_mount(Admitting& admitting, const std::vector<Mount>& all, const Mount
     if (is_file_of_engine(mount.target)) return take_input(admitting, mount, "the engine's own file");
     if (is_hex_id(volume_name(mount.source))) return take_input(admitting, mount, "a volume of the image");
     if (mount.read_only()) return take_input(admitting, mount, "");
+    if (holds_programs(mount.source))
+      return admitting.refuse("output", in_quotes(mount.source) + " holds the host's own programs",
+                              "mount it read-only (:ro), and write elsewhere");
   }
   writable.push_back(mount);
 }
@@ -282,8 +292,8 @@ std::optional<Refused> source_refused(const std::string& source, const std::stri
       one_of(name, {"docker.sock", "containerd.sock", "podman.sock", "crio.sock", "buildkitd.sock"}))
     return Refused{"mounts", in_quotes(path) + " is the socket of an engine, and who has it has the host",
                    "leave it out"};
-  const bool of_engine = is_file_of_engine(target) && is_in_store(path) && names_container(path);
-  if (of_engine || !volume_name(path).empty()) return std::nullopt;
+  const bool of_engine = is_file_of_engine(target) && names_container(path);
+  if (is_in_store(path) && (of_engine || !volume_name(path).empty())) return std::nullopt;
   for (const char* kept : {"/proc", "/sys", "/dev", "/run", "/var/run", "/etc", "/root", "/boot", "/var/lib/docker",
                            "/var/lib/containers", "/var/lib/containerd", "/var/lib/benchsand"})
     if (is_inside(path, kept) || is_inside(kept, path))

@@ -70,7 +70,9 @@ TEST_CASE("what engines write for an exec, privileged too, has the walls of the 
   for (const char* name :
        {"docker-exec", "docker-exec-privileged", "docker-exec-terminal", "podman-exec", "podman-exec-privileged"}) {
     CAPTURE(name);
-    const auto admission = exec_of(fixture("oci/" + std::string(name) + ".process.json"));
+    Policy policy = sample::policy();
+    if (std::string(name) == "docker-exec-terminal") take_terminal(policy);
+    const auto admission = exec_of(fixture("oci/" + std::string(name) + ".process.json"), policy);
     CHECK(admission.refusals.empty());
     check_walls(admission);
     CHECK(admission.process["args"] == json({"true"}));
@@ -127,6 +129,14 @@ TEST_CASE("of the rlimits the lower ones hold, and the policy's are always there
   CHECK(edits(admission, "/process/rlimits"));
   check_walls(admission);
   CHECK_FALSE(exec_of(process.dump(), sample::policy(), true).process.contains("rlimits"));
+}
+
+TEST_CASE("an exec has a terminal only where the container has one") {
+  const std::string text = fixture("oci/docker-exec-terminal.process.json");
+  CHECK(walls_of(exec_of(text).refusals) == "stdio");
+  Policy policy = sample::policy();
+  take_terminal(policy);
+  CHECK(exec_of(text, policy).refusals.empty());
 }
 
 TEST_CASE("a profile can deny exec") {

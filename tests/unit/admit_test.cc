@@ -234,6 +234,9 @@ TEST_CASE("one change of a plain document, and the rule that answers it") {
       {"/mounts/0", {{"destination", "/x"}, {"type", "overlay"}, {"source", "overlay"}}, "mounts", ""},
       {"/mounts/0", {{"destination", "/x"}, {"type", "proc"}, {"source", "proc"}}, "mounts", ""},
       {"/mounts/0", {{"destination", "/x"}, {"type", "cgroup"}, {"source", "cgroup"}}, "mounts", ""},
+      {"/mounts/0", mount({{"source", "/usr/share/x"}}), "", ""},
+      {"/mounts/0", mount({{"source", "/usr/share/x"}, {"options", {"rbind"}}}), "output", ""},
+      {"/mounts/0", mount({{"source", "/srv/x"}, {"options", {"rbind"}}}), "", "/mounts/0"},
       {"/mounts/0", mount({{"destination", "/output/in"}}), "output", ""},
       {"/mounts/0", mount({{"destination", "/etc"}}), "mounts mounts mounts", ""},
   };
@@ -292,6 +295,8 @@ TEST_CASE("files of the host are never handed in, under whatever name") {
   CHECK(source_refused("/etc/shadow", "/etc/hosts"));
   CHECK(source_refused("/etc/" + std::string(64, 'a') + "/hosts", "/etc/hosts"));
   CHECK(source_refused("/var/lib/docker/containers/a/hosts", "/etc/hosts"));
+  CHECK(source_refused("/etc/volumes/a/_data", "/x"));
+  CHECK(source_refused("/var/lib/docker/volumes/a/_data/..", "/x"));
 }
 
 TEST_CASE("a document that two readers could understand differently is no document") {
@@ -426,6 +431,16 @@ TEST_CASE("the delegate's document is the policy's, with what is unknown kept") 
     edited.at(place.parent_pointer()).erase(place.back());
   }
   CHECK(edited == ours);
+}
+
+TEST_CASE("docs/admission.md has the table of rules, and every rule has a wall") {
+  const std::string page = fixture("../../docs/admission.md");
+  // Put admit_rules_page() there when this fails.
+  CHECK_MESSAGE(page.find("\n" + admit_rules_page() + "\n") != std::string::npos, admit_rules_page());
+  for (const auto& rule : admit_rules()) {
+    const auto& walls = wall_names();
+    CHECK(std::find(walls.begin(), walls.end(), rule.wall) != walls.end());
+  }
 }
 
 TEST_CASE("the bundles made of what engines write") {
