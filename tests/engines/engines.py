@@ -37,14 +37,25 @@ DAEMONS = ("dockerd", "containerd")
 class Bench:
     """One engine, as a scenario sees it."""
 
-    def __init__(self, stage, engine, titles, write_docs):
-        self.stage, self.engine, self.slow, self.titles, self.write_docs = stage, engine, stage.slow, titles, write_docs
+    def __init__(self, stage, engine, delegate, titles, write_docs):
+        self.stage, self.engine, self.slow, self.delegate = stage, engine, stage.slow, delegate
+        self.titles, self.write_docs = titles, write_docs
 
     def record(self, identity):
         return json.loads((self.stage.records / f"{identity}.json").read_text())
 
     def verdict(self, known_as):
         return subprocess.run([self.stage.program, "verdict", known_as], capture_output=True, text=True, timeout=60)
+
+    def gone(self, identity):
+        """Waits until the engine knows that the container has ended: then its record is complete."""
+        engine = self.engine
+        if engine.name != "containerd":
+            return engine.must("wait", identity)
+        deadline = time.monotonic() + 20 * self.slow
+        while "RUNNING" in engine.must("task", "ls") and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return None
 
     def forget(self, done, maybe=False):
         """Removes the container; `maybe`: when there is one."""
@@ -136,7 +147,7 @@ def main():
         with engines.ENGINES[given.engine](stage) as engine:
             for delegate in given.delegate or ["crun", "runc"]:
                 stage.delegate(delegate)
-                failed += run_all(Bench(stage, engine, given.flag, given.write_docs), f"{given.engine}/{delegate}", names)
+                failed += run_all(Bench(stage, engine, delegate, given.flag, given.write_docs), f"{given.engine}/{delegate}", names)
     finally:
         stage.close()
     print(f"{given.engine}: {len(names)} scenarios, {failed} failed")
