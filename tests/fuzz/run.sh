@@ -26,7 +26,10 @@ if command -v ccache >/dev/null; then launcher=-DCMAKE_CXX_COMPILER_LAUNCHER=cca
 cmake -G Ninja -S ../.. -B "$build" -DBENCHSAND_FUZZ=ON -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_C_COMPILER="${compiler%++*}-${compiler##*-}" $launcher >"$build/log"
 cmake --build "$build" --target "fuzz_$name" >>"$build/log" || { cat "$build/log"; exit 1; }
 mkdir -p "$build/new-$name"
+# What engines really wrote is where these two start.
+seeds=corpus/$name
+case $name in admit | exec) seeds="$seeds ../fixtures/oci" ;; esac
 # A fixed first seed would try the same each time.
 "$build/tests/fuzz/fuzz_$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=65536 -print_final_stats=1 \
-  -artifact_prefix="$build/" "$build/new-$name" "corpus/$name" 2>"$build/log-$name" || { tail -40 "$build/log-$name"; exit 1; }
+  -artifact_prefix="$build/" "$build/new-$name" $seeds 2>"$build/log-$name" || { tail -40 "$build/log-$name"; exit 1; }
 grep -E '^(Done|stat::number_of_executed_units)' "$build/log-$name"
