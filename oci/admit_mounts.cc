@@ -284,6 +284,15 @@ namespace benchsand {
 
 using namespace admission;
 
+namespace {
+
+// Keys and tokens lie in directories of a home that begin with a dot; what else lies there is the user's work.
+bool is_hidden_at_home(const std::string& path) {
+  return (is_inside(path, "/root") || is_inside(path, "/home")) && path.find("/.") != std::string::npos;
+}
+
+}  // namespace
+
 std::optional<Refused> source_refused(const std::string& source, const std::string& target) {
   const std::string path = normal_path(source);
   const std::string name = path.substr(path.rfind('/') + 1);
@@ -294,11 +303,12 @@ std::optional<Refused> source_refused(const std::string& source, const std::stri
                    "leave it out"};
   const bool of_engine = is_file_of_engine(target) && names_container(path);
   if (is_in_store(path) && (of_engine || !volume_name(path).empty())) return std::nullopt;
-  for (const char* kept : {"/proc", "/sys", "/dev", "/run", "/var/run", "/etc", "/root", "/boot", "/var/lib/docker",
-                           "/var/lib/containers", "/var/lib/containerd", "/var/lib/benchsand"})
-    if (is_inside(path, kept) || is_inside(kept, path))
-      return Refused{"mounts", in_quotes(path) + " at " + in_quotes(target) + " hands in files of the host itself",
-                     cure};
+  bool kept = is_inside("/root", path) || is_hidden_at_home(path);
+  for (const char* place : {"/proc", "/sys", "/dev", "/run", "/var/run", "/etc", "/boot", "/var/lib/docker",
+                            "/var/lib/containers", "/var/lib/containerd", "/var/lib/benchsand"})
+    kept = kept || is_inside(path, place) || is_inside(place, path);
+  if (kept)
+    return Refused{"mounts", in_quotes(path) + " at " + in_quotes(target) + " hands in files of the host itself", cure};
   return std::nullopt;
 }
 

@@ -344,8 +344,9 @@ std::vector<GrantedMount> granted_mounts(const Policy& policy) {
   granted.push_back({.target = "/dev", .required = {"nosuid", "noexec"}, .types = {"tmpfs"}});
   // What the delegate makes of a terminal: a file system with it alone, and it once more as the console.
   if (policy.terminal) {
-    for (const char* target : {"/dev/pts", "/dev/console"})
-      granted.push_back({.target = target, .writable = true, .required = {"nosuid", "noexec"}, .types = {"devpts"}});
+    granted.push_back({.target = "/dev/pts", .writable = true, .required = {"nosuid", "noexec"}, .types = {"devpts"}});
+    // crun binds it without the flags of the file system that it is from.
+    granted.push_back({.target = "/dev/console", .writable = true, .required = {}, .types = {"devpts"}});
   }
   for (const InputMount& input : policy.inputs) {
     granted.push_back({.target = input.target, .required = {"nosuid", "nodev"}, .types = {}});

@@ -20,14 +20,15 @@ std::uint64_t beyond(std::uint64_t used, std::uint64_t limit) {
 
 }  // namespace
 
-void spend(Evidence& evidence, const Watched& watched, const Limits& limits, std::uint64_t stdout_bytes,
+void spend(Evidence& evidence, const Watched& watched, const Policy& policy, std::uint64_t stdout_bytes,
            std::uint64_t stderr_bytes) {
+  const Limits& limits = policy.limits;
   evidence.set("wall-time.used_us", watched.wall_used_us, "CLOCK_MONOTONIC");
   evidence.set("wall-time.overshoot_us",
                beyond(watched.killed_at_us ? *watched.killed_at_us : watched.wall_used_us, limits.wall_time_us),
                "CLOCK_MONOTONIC");
-  evidence.set("stdio.stdout_bytes", stdout_bytes, "the pipe");
-  evidence.set("stdio.stderr_bytes", stderr_bytes, "the pipe");
+  for (const auto& [key, bytes] : {std::pair{"stdio.stdout_bytes", stdout_bytes}, {"stdio.stderr_bytes", stderr_bytes}})
+    evidence.set(key, policy.terminal ? Value(kTerminal) : Value(bytes), policy.terminal ? "the policy" : "the pipe");
   if (watched.left_behind)
     evidence.set("teardown.processes_killed", *watched.left_behind, "cgroup.procs");
   else

@@ -191,7 +191,7 @@ void observe_descriptors(const HostProcess& process, const StandardStreams& made
   int number = 0;
   for (const auto& [name, expected] : streams) {
     const std::string file = "fd/" + std::to_string(number++);
-    evidence.set(std::string("stdio.") + name + "_made", expected, "/proc/self/fd");
+    if (!expected.empty()) evidence.set(std::string("stdio.") + name + "_made", expected, "/proc/self/fd");
     evidence.take(std::string("stdio.") + name, sys::readlinkat(process.dir().get(), file), process.name(file));
   }
   evidence.take("privileges.descriptors", surviving_descriptors(process), process.name("fdinfo"));

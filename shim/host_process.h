@@ -27,7 +27,7 @@ class HostProcess {
   Fd dir_;
 };
 
-// Which pipes and files benchsand handed out as 0, 1 and 2, by their links ("pipe:[123]").
+// Which pipes and files benchsand handed out as 0, 1 and 2, by their links ("pipe:[123]"); empty where the delegate makes a terminal.
 struct StandardStreams {
   std::string input, output, error;
 };

@@ -8,8 +8,10 @@
 
 #include <array>
 #include <csignal>
+#include <filesystem>
 
 #include "oci/kernel_files.h"
+#include "oci/runtime_error.h"
 #include "shim/container_record.h"
 #include "shim/container_state.h"
 #include "shim/monitor_class.h"
@@ -56,13 +58,38 @@ Result<void> Monitor::claim() {
   return {};
 }
 
+// Once more, now that the links on the way are known.
+Result<void> Monitor::check_sources() const {
+  std::vector<Refused> refusals;
+  const auto check = [&](const std::string& source, const std::string& target) {
+    if (auto refused = source_refused(source, target)) refusals.push_back(std::move(*refused));
+  };
+  for (const auto& input : policy_.inputs) check(input.source, input.target);
+  const AdmittedOutput& output = order_.admission.output;
+  std::error_code failed;
+  if (!output.source.empty()) check(std::filesystem::canonical(output.source, failed).string(), output.target);
+  if (failed) return usage("wall output: find " + output.source + ": " + failed.message());
+  if (!refusals.empty()) return usage(refusal_text(refusals));
+  return {};
+}
+
+// What a task's author would be told of his files, the engine's user is told of his mounts.
+Result<void> Monitor::open_sources() {
+  rootfs_ = TRY(open_container_rootfs(policy_.rootfs));
+  const auto opened = [&]() -> Result<void> {
+    TRY_VOID(prepare_mount_points(*rootfs_, policy_));
+    inputs_ = TRY(open_inputs(policy_));
+    return {};
+  }();
+  if (opened) return check_sources();
+  return usage("benchsand refuses this container: wall mounts: " + opened.error().message);
+}
+
 // 2. Prepare.
 Result<void> Monitor::prepare() {
   signals_ = TRY(sys::signalfd({SIGINT, SIGTERM, SIGHUP, SIGQUIT}));
   TRY_VOID(take_stdio());
-  rootfs_ = TRY(open_container_rootfs(policy_.rootfs));
-  TRY_VOID(prepare_mount_points(*rootfs_, policy_));
-  inputs_ = TRY(open_inputs(policy_));
+  TRY_VOID(open_sources());
   TRY_VOID(make_run_folder());
   note_container(order_, facts_);
   TRY_VOID(claim());
@@ -120,7 +147,7 @@ Result<void> Monitor::run_delegate_create() {
   start.arguments.push_back(facts_.id);
   start.standard_input = std::move(stdin_);
   start.standard_output = out_->take_writer();
-  start.standard_error = err_->take_writer();
+  start.standard_error = err_->take_writer();  // with a terminal, what the delegate itself says
   start.attachments = attachments();
   remains_.delegate = TRY(Delegate::start_without_keeper(host_.delegate, std::move(start)));
   baseline_.take(remains_.folder->dir(), remains_.folder->path(), *remains_.folder, *rootfs_, inputs_);
@@ -217,6 +244,7 @@ void Monitor::finish(const Result<void>& told) {
   if (!created_ && claimed_) static_cast<void>(remove_container(order_.state.root, order_.state.id));
   rootfs_.reset();
   inputs_.clear();
+  if (const auto cut = err_->cut_short()) err_->say("benchsand: " + *cut + "\n");
   out_->close_sink();
   err_->close_sink();
   answer_callers(why);
@@ -224,8 +252,8 @@ void Monitor::finish(const Result<void>& told) {
 }
 
 void Monitor::answer_callers(const std::string& why) {
-  if (!created_) static_cast<void>(report_.send({{"error", why}}));
-  if (starter_ >= 0) static_cast<void>(desk_->say(starter_, {{"error", why}}));
+  if (!created_) static_cast<void>(report_.send({{"error", delegate_words(why)}}));
+  if (starter_ >= 0) static_cast<void>(desk_->say(starter_, {{"error", delegate_words(why)}}));
 }
 
 void run_monitor(const Host& host, ContainerOrder order, ControlConnection report) {

@@ -24,6 +24,8 @@ class Monitor : private Sandbox {
   static const RunHooks& nobodys_hooks();
   Result<void> take_stdio();
   Result<void> claim();
+  Result<void> open_sources();
+  Result<void> check_sources() const;
   Result<void> prepare();
   Result<void> seed_output();
   Result<void> run_delegate_create();

@@ -53,7 +53,7 @@ Result<void> Sandbox::make_mounts() {
     input_mounts_.push_back(TRY(private_mount(input.opened, input.source, policy_.rootfs_mount, empty)));
     made_.inputs.emplace_back(input.target, input_mounts_.back().identity);
   }
-  devices_ = TRY(device_mount());
+  devices_ = TRY(device_mount(policy_.terminal));
   output_ = TRY(OutputFs::create(policy_));
   made_.output_identity = TRY(output_->identity());
   return make_places();
@@ -89,7 +89,7 @@ std::vector<Attachment> Sandbox::attachments() const {
 Result<void> Sandbox::make_listener() {
   wall_timer_ = TRY(sys::timerfd());
   listener_ = TRY(SeccompListener::create(remains_.folder->path("listener")));
-  made_.streams = {TRY(identity_of_fd(stdin_)), TRY(out_->identity()), TRY(err_->identity())};
+  if (!policy_.terminal) made_.streams = {TRY(identity_of_fd(stdin_)), TRY(out_->identity()), TRY(err_->identity())};
   return {};
 }
 

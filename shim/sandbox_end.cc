@@ -74,6 +74,8 @@ Result<void> Sandbox::observe_end() {
   TRY_VOID(cgroup.wait_empty(sys::monotonic_us() + kEmptyWithinUs));
   TRY_VOID(out_->drain_all());
   TRY_VOID(err_->drain_all());
+  for (const auto* stream : {&*out_, &*err_})
+    if (const auto why = stream->cut_short()) facts_.notices.push_back(*why);
   cgroup.observe_empty(evidence_);
   cgroup.observe_limits(evidence_, ".end");
   cgroup.observe_spent(evidence_);
@@ -96,7 +98,7 @@ Result<void> Sandbox::observe_end() {
   evidence_.set("network.refused_sockets", ledger_.sockets(), "seccomp notify, answered");
   facts_.refusals = ledger_.entries();
   facts_.refusals_voided = ledger_.voided();
-  spend(evidence_, watched_, policy_.limits, out_->bytes(), err_->bytes());
+  spend(evidence_, watched_, policy_, out_->bytes(), err_->bytes());
   end_ = end_of(end_facts(evidence_, watched_, wait_status), policy_.limits);
   for (auto& notice : baseline_.notices(run_share(evidence_, policy_.limits)))
     facts_.notices.push_back(std::move(notice));
