@@ -1,5 +1,7 @@
 #include "oci/walls.h"
 
+#include <algorithm>
+
 #include "oci/wall_builder.h"
 
 namespace benchsand {
@@ -93,16 +95,13 @@ void mounts(const Policy&, const HostFacts&, WallBuilder wall) {
 
 void rootfs(const Policy& policy, const HostFacts&, WallBuilder wall) {
   wall.at_the_door().named("source_identity").same_as("identity", "rootfs.source_identity");
-  if (!policy.terminal) {
-    wall.at_the_door().equals("writable_mounts", policy.output);
-    wall.at_the_end().equals("writable_mounts.end", policy.output);
-    return;
-  }
-  // In the order in which they were mounted; the delegates differ in when they make the console.
-  const std::string last = "/dev/pts " + policy.output + " /dev/console";
-  const std::string first = "/dev/pts /dev/console " + policy.output;
-  wall.at_the_door().either("writable_mounts", last, first);
-  wall.at_the_end().either("writable_mounts.end", last, first);
+  std::vector<std::string> targets = {policy.output};
+  if (policy.terminal) targets.insert(targets.end(), {"/dev/console", "/dev/pts"});
+  std::sort(targets.begin(), targets.end());
+  std::string writable;
+  for (const auto& target : targets) writable += (writable.empty() ? "" : " ") + target;
+  wall.at_the_door().equals("writable_mounts", writable);
+  wall.at_the_end().equals("writable_mounts.end", writable);
 }
 
 void output(const Policy& policy, const HostFacts&, WallBuilder wall) {

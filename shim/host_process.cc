@@ -299,9 +299,12 @@ void observe_mounts(const Result<std::string>& mountinfo, const std::string& sou
   for (const auto& difference : mount_differences(*table, granted_mounts(policy)))
     differences += (differences.empty() ? "" : "; ") + difference;
   evidence.set("mounts.differences" + suffix, differences.empty() ? "none" : differences, source);
-  std::string writable;
+  std::vector<std::string> targets;
   for (const auto& mount : *table)
-    if (!mount.options.contains("ro")) writable += (writable.empty() ? "" : " ") + mount.target;
+    if (!mount.options.contains("ro")) targets.push_back(mount.target);
+  std::sort(targets.begin(), targets.end());  // delegates differ in the order in which they mount
+  std::string writable;
+  for (const auto& target : targets) writable += (writable.empty() ? "" : " ") + target;
   evidence.set("rootfs.writable_mounts" + suffix, writable, source);
 }
 
