@@ -36,9 +36,11 @@ Result<void> Monitor::take_stdio() {
     if (!copy) return sys_error("fcntl F_DUPFD", "descriptor " + std::to_string(fd), errno);
     return copy;
   };
-  stdin_ = TRY(taken(0));
-  Fd out = TRY(taken(1)), err = TRY(taken(2));
   const Fd null = TRY(sys::openat(sys::kHere, "/dev/null", O_RDWR));
+  // With a terminal they are not the container's, and an engine waits until nobody has them any more.
+  const auto of_the_engine = [&](int fd) { return taken(policy_.terminal ? null.get() : fd); };
+  stdin_ = TRY(of_the_engine(0));
+  Fd out = TRY(of_the_engine(1)), err = TRY(of_the_engine(2));
   for (int fd = 0; fd < 3; ++fd)
     if (::dup2(null.get(), fd) < 0) return sys_error("dup2", "/dev/null", errno);
   out_ = TRY(OutputStream::pass_on(std::move(out), "stdout", policy_.limits.stdout_bytes));
