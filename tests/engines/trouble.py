@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -189,7 +190,7 @@ def a_link_appears_while_it_runs(bench):
 def a_link_appears_before_it_starts(bench):
     """Between create and start, where an engine may attach a network: the door does not open."""
     folder, container = bench.stage.work / "bundle", f"{bench.stage.token}-early"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir()
     subprocess.run(["crun", "spec"], cwd=folder, check=True)
     config = json.loads((folder / "config.json").read_text())
     config["root"]["path"] = str(bench.stage.cache / "tiny-rootfs")
@@ -205,6 +206,7 @@ def a_link_appears_before_it_starts(bench):
     started = subprocess.run([*runtime, "start", container], stdin=subprocess.DEVNULL, capture_output=True, text=True)
     subprocess.run([*runtime, "delete", "--force", container], check=True, **quiet)
     link_again()
+    shutil.rmtree(folder)
     equal("start succeeded", started.returncode == 0, False)
     if "network" not in started.stderr:
         raise Wrong(f"start does not say why: {started.stderr}")
