@@ -80,6 +80,7 @@ void network(const Policy& policy, const HostFacts&, WallBuilder wall) {
     wall.at_the_door().equals("open_families", "none");
   else
     wall.at_the_door().named("open_families");
+  wall.at_the_end().equals("watch", "nothing appeared");
   wall.at_the_end().equals("links.end", "lo").equals("routes.end", "none").equals("bpf.end", programs);
   egress_counters(policy, wall);
   wall.spent().equals("egress_bytes", std::uint64_t{0}).counted("ipv4_no_route").counted_or("ipv6_no_route", "no IPv6");
@@ -191,7 +192,7 @@ void privileges(const Policy& policy, const HostFacts&, WallBuilder wall) {
       .equals("open_files", files + "/" + files)
       .equals("core", "1/1")
       .equals("oom_score_adj", std::uint64_t{1000});
-  wall.at_the_end().equals("tasks", "none");
+  wall.at_the_end().equals("tasks", "none").equals("exec", "none");
 }
 
 void syscalls(const Policy& policy, const HostFacts&, WallBuilder wall) {
@@ -208,7 +209,7 @@ void syscalls(const Policy& policy, const HostFacts&, WallBuilder wall) {
       .counted("of")
       .digest("sha256");
   wall.spent().counted("refused_calls");
-  wall.at_the_end().equals("tasks", "none");
+  wall.at_the_end().equals("tasks", "none").equals("exec", "none");
   // Never true of a run that learns, so that it has no score whatever else happens.
   if (policy.seccomp.learn) wall.at_the_end().equals("answers", "by the rules");
 }
@@ -259,6 +260,7 @@ void evidence(const Policy&, const HostFacts&, WallBuilder wall) {
       .same_as("cgroup_id.end", "evidence.cgroup_id")
       .same_as("init_start_time.end", "evidence.init_start_time")
       .same_as("config_sha256.end", "evidence.config_sha256");
+  wall.spent().counted("execs");
 }
 
 struct NamedWall {

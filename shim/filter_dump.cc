@@ -45,6 +45,10 @@ class Stopped {
 
 Result<BpfProgram> dump_filter(pid_t task) {
   const auto stopped = TRY(Stopped::stop(task));
+  return filter_of_stopped(task);
+}
+
+Result<BpfProgram> filter_of_stopped(pid_t task) {
   const long length = ::ptrace(PTRACE_SECCOMP_GET_FILTER, task, nullptr, nullptr);
   if (length <= 0)
     return fault(

@@ -17,6 +17,7 @@ bool is_run_id(const std::string& text) {
 namespace {
 
 constexpr std::uint64_t kEmptyWithinUs = 10'000'000;
+const std::string kLeafPrefix = std::string(kCgroupLeaf) + "/";
 
 // A v1 mount names its controllers among the super block's options, beside flags like "rw" and "xattr".
 std::set<std::string> v1_controllers(const MountEntry& mount) {
@@ -104,6 +105,20 @@ Result<bool> is_populated(int dir, const std::string& source) {
   if (!text && is_gone(text.error())) return false;
   if (!text) return std::unexpected(text.error());
   return TRY(parse_keyed(*text, source, {"populated"})).at("populated") != 0;
+}
+
+// What a v1 freezer holds does not die before it is thawed (docker pause); in a cgroup2 tree it does. To be called after the kill,
+// so that nothing runs again. The delegate freezes the leaf, somebody else may freeze the outer cgroup.
+Result<void> thaw(int outer) {
+  for (const std::string& place : {std::string(), kLeafPrefix}) {
+    const auto thawed = sys::write_file(outer, place + "freezer.state", "THAWED");
+    if (!thawed && !is_gone(thawed.error())) return thawed;
+  }
+  return {};
+}
+
+bool can_freeze(const Hierarchy& hierarchy) {
+  return !hierarchy.unified && hierarchy.controllers.contains("freezer");
 }
 
 // cgroup.events notifies by POLLPRI when `populated` changes.
@@ -215,6 +230,12 @@ Result<void> remove_run_cgroups(const CgroupHost& host, const std::string& id) {
     const std::string where = unified.mount + "/" + path + "/cgroup.events";
     const auto killed = sys::write_file(outer->get(), "cgroup.kill", "1");
     if (!killed && !is_gone(killed.error())) return killed;
+    for (const auto& hierarchy : host.hierarchies()) {
+      if (!can_freeze(hierarchy)) continue;
+      const auto frozen = sys::open_directory(hierarchy.root.get(), path);
+      if (!frozen && !is_gone(frozen.error())) return std::unexpected(frozen.error());
+      if (frozen) TRY_VOID(thaw(frozen->get()));
+    }
     TRY_VOID(wait_until_empty(*outer, where, sys::monotonic_us() + kEmptyWithinUs));
   }
   for (const auto& hierarchy : host.hierarchies()) {
@@ -252,7 +273,10 @@ Result<RunCgroup> RunCgroup::create(const CgroupHost& host, const std::string& i
 }
 
 Result<void> RunCgroup::kill() const {
-  return sys::write_file(unified().outer.get(), "cgroup.kill", "1");
+  const auto killed = sys::write_file(unified().outer.get(), "cgroup.kill", "1");
+  for (const auto& at : places_)
+    if (can_freeze(*at.hierarchy)) TRY_VOID(thaw(at.outer.get()));
+  return killed;
 }
 
 Result<void> RunCgroup::try_limit(const std::string& controller, const std::string& file,

@@ -22,7 +22,7 @@ Result<std::string> link_names(const Result<std::string>& text, const std::strin
   if (!text) return std::unexpected(text.error());
   std::string names;
   for (const auto& link : TRY(parse_net_dev(*text, source)))
-    if (!kFallbackLinks.contains(link.name) || link.tx_bytes != 0) names += (names.empty() ? "" : " ") + link.name;
+    if (!is_fallback_link(link.name) || link.tx_bytes != 0) names += (names.empty() ? "" : " ") + link.name;
   return names;
 }
 
@@ -41,7 +41,21 @@ Result<std::string> routes(const Result<std::string>& ipv4, const Result<std::st
   return text.empty() ? "none" : text;
 }
 
-// A socket that came along would be charged to the cgroup and namespace that it was made in. Numbers, or "none".
+Result<std::uint64_t> egress_bytes(const Result<std::string>& text, const std::string& source) {
+  if (!text) return std::unexpected(text.error());
+  std::uint64_t sum = 0;
+  for (const auto& link : TRY(parse_net_dev(*text, source)))
+    if (link.name != "lo") sum += link.tx_bytes;
+  return sum;
+}
+
+}  // namespace
+
+bool is_fallback_link(const std::string& name) {
+  return kFallbackLinks.contains(name);
+}
+
+// A socket that came along would be charged to the cgroup and namespace that it was made in.
 Result<std::string> socket_descriptors(const HostProcess& process) {
   std::string found;
   const Fd fds = TRY(sys::open_directory(process.dir().get(), "fd"));
@@ -53,16 +67,6 @@ Result<std::string> socket_descriptors(const HostProcess& process) {
   }
   return found.empty() ? "none" : found;
 }
-
-Result<std::uint64_t> egress_bytes(const Result<std::string>& text, const std::string& source) {
-  if (!text) return std::unexpected(text.error());
-  std::uint64_t sum = 0;
-  for (const auto& link : TRY(parse_net_dev(*text, source)))
-    if (link.name != "lo") sum += link.tx_bytes;
-  return sum;
-}
-
-}  // namespace
 
 void observe_network_at_door(const HostProcess& process, Evidence& evidence) {
   evidence.take("network.links", link_names(process.read("net/dev"), process.name("net/dev")), process.name("net/dev"));

@@ -9,6 +9,12 @@
 
 namespace benchsand {
 
+// One that the kernel itself puts into every new namespace when its module is loaded.
+bool is_fallback_link(const std::string& name);
+
+// Sockets among the descriptors that survive an exec: numbers, or "none".
+Result<std::string> socket_descriptors(const HostProcess& process);
+
 // Links, routes, and that no descriptor of init that survives the exec is a socket.
 void observe_network_at_door(const HostProcess& process, Evidence& evidence);
 

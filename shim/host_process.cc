@@ -101,19 +101,6 @@ Result<std::string> devices_of(const HostProcess& process) {
   return list_devices(dir.get(), "", 0);
 }
 
-// The descriptors that the candidate's first program will have: those that do not close on exec.
-Result<std::string> surviving_descriptors(const HostProcess& process) {
-  std::vector<std::uint64_t> open;
-  const Fd fds = TRY(sys::open_directory(process.dir().get(), "fdinfo"));
-  for (const auto& name : TRY(sys::list_directory(fds.get(), "."))) {
-    const std::string source = process.name("fdinfo/" + name);
-    const auto flags = TRY(parse_fd_flags(TRY(sys::read_file(fds.get(), name)), source));
-    if ((flags & O_CLOEXEC) == 0) open.push_back(TRY(parse_counter(name + "\n", source)));
-  }
-  std::sort(open.begin(), open.end());
-  return joined(open);
-}
-
 // A kernel without the path cannot have it masked; a path that is there without a mount over it was left open.
 Result<std::string> unmasked_paths(const HostProcess& process, const Policy& policy) {
   std::set<std::string> covered;
@@ -131,6 +118,18 @@ Result<std::string> unmasked_paths(const HostProcess& process, const Policy& pol
 }
 
 }  // namespace
+
+Result<std::string> surviving_descriptors(const HostProcess& process) {
+  std::vector<std::uint64_t> open;
+  const Fd fds = TRY(sys::open_directory(process.dir().get(), "fdinfo"));
+  for (const auto& name : TRY(sys::list_directory(fds.get(), "."))) {
+    const std::string source = process.name("fdinfo/" + name);
+    const auto flags = TRY(parse_fd_flags(TRY(sys::read_file(fds.get(), name)), source));
+    if ((flags & O_CLOEXEC) == 0) open.push_back(TRY(parse_counter(name + "\n", source)));
+  }
+  std::sort(open.begin(), open.end());
+  return joined(open);
+}
 
 Result<HostProcess> HostProcess::open(pid_t pid) {
   HostProcess process;

@@ -37,6 +37,8 @@ void observe_descriptors(const HostProcess& process, const StandardStreams& made
 void observe_namespaces(const HostProcess& process, Evidence& evidence);  // and network.namespace
 void observe_places(const HostProcess& process, const Policy& policy, const std::string& rootfs_identity,
                     const std::string& output_identity, Evidence& evidence);  // rootfs, output, devices
+// The descriptors that do not close on exec, which a program begins with: "0 1 2".
+Result<std::string> surviving_descriptors(const HostProcess& process);
 // The user namespace, and which ids of the host exist in it; also of a zombie.
 void observe_user_namespace(const HostProcess& process, const Policy& policy, const std::string& suffix,
                             Evidence& evidence);

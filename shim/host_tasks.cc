@@ -43,15 +43,6 @@ Result<std::uint64_t> namespace_inode(int dir, const std::string& type, const st
   return parse_namespace_link(*link, type, name + "/ns/" + type);
 }
 
-Result<TaskPosture> read_posture(int dir, const std::string& name) {
-  TaskPosture posture;
-  posture.status = TRY(parse_process_status(TRY(sys::read_file(dir, "status")), name + "/status"));
-  for (std::size_t i = 0; i < kPostureNamespaces.size(); ++i)
-    posture.namespaces[i] = TRY(namespace_inode(dir, kPostureNamespaces[i], name));
-  posture.cgroups = TRY(sys::read_file(dir, "cgroup"));
-  return posture;
-}
-
 // Ascending, but those greater than `last` come first.
 template <class Numbers>
 std::vector<pid_t> turned(const Numbers& numbers, pid_t last) {
@@ -72,6 +63,15 @@ Result<std::vector<pid_t>> numbers_in(int dir, const std::string& path) {
 }
 
 }  // namespace
+
+Result<TaskPosture> read_posture(int dir, const std::string& name) {
+  TaskPosture posture;
+  posture.status = TRY(parse_process_status(TRY(sys::read_file(dir, "status")), name + "/status"));
+  for (std::size_t i = 0; i < kPostureNamespaces.size(); ++i)
+    posture.namespaces[i] = TRY(namespace_inode(dir, kPostureNamespaces[i], name));
+  posture.cgroups = TRY(sys::read_file(dir, "cgroup"));
+  return posture;
+}
 
 Result<TaskWatch> TaskWatch::open(const HostProcess& init, Fd processes, const RunCgroup& cgroup) {
   TaskWatch watch(cgroup);
@@ -131,6 +131,7 @@ void TaskWatch::look_at_task(pid_t task) {
   }
   ++seen_;
   const auto found = posture_differences(*posture, init_);
+  if (leave_unfiltered_ && posture->status.seccomp_mode == 0) return;
   const bool same =
       found.namespaces.empty() && found.privileges.empty() && found.syscalls.empty() && found.cgroups.empty();
   if (same || is_ending(dir->get(), name)) return;
@@ -145,6 +146,14 @@ void TaskWatch::look_at_task(pid_t task) {
 bool TaskWatch::is_delegates(pid_t process) const {
   const auto found = delegates_.find(process);
   return found != delegates_.end() && sys::read_file(found->second.get(), "stat");
+}
+
+bool TaskWatch::is_left_alone(int dir, const std::string& name) const {
+  if (!leave_unfiltered_) return false;
+  const auto text = sys::read_file(dir, "status");
+  const auto status =
+      text ? parse_process_status(*text, name + "/status") : Result<ProcessStatus>(std::unexpected(text.error()));
+  return status && status->seccomp_mode == 0;
 }
 
 void TaskWatch::look_outside(std::size_t most) {
@@ -179,7 +188,7 @@ void TaskWatch::look_at_threads(pid_t process, pid_t after, std::size_t& left) {
     if (!dir && is_over(dir.error())) continue;
     const auto cgroups = dir ? sys::read_file(dir->get(), "cgroup") : Result<std::string>(std::unexpected(dir.error()));
     if (cgroups && *cgroups == init_.cgroups) continue;
-    if (dir && is_ending(dir->get(), path)) continue;
+    if (dir && (is_ending(dir->get(), path) || is_left_alone(dir->get(), path))) continue;
     if (cgroups && is_being_made(dir->get(), *cgroups, path)) continue;
     if (cgroups)
       outside_.add("task " + std::to_string(thread) + " of the run's pid namespace",

@@ -20,6 +20,9 @@ namespace benchsand {
 
 inline constexpr std::size_t kEveryTask = ~std::size_t{0};
 
+// Of the task whose directory in /proc this is.
+Result<TaskPosture> read_posture(int dir, const std::string& name);
+
 class TaskWatch {
  public:
   // At the door. Init alone is the measure, and of init only the task that executes: runc's init is a Go program with
@@ -32,12 +35,16 @@ class TaskWatch {
   // difference, or a task that lives and cannot be read.
   bool look(std::size_t most);
   void observe(Evidence& evidence) const;
+  const TaskPosture& measure() const { return init_; }
+  // While a delegate brings a further process in: its own tasks are those without a filter, for the candidate's all have one.
+  void leave_delegates_alone(bool leave) { leave_unfiltered_ = leave; }
 
  private:
   TaskWatch(const RunCgroup& cgroup) : cgroup_(&cgroup) {}
   void look_inside(std::size_t most);
   void look_outside(std::size_t most);
   void look_at_task(pid_t task);
+  bool is_left_alone(int dir, const std::string& name) const;
   void look_at_threads(pid_t process, pid_t after, std::size_t& left);
   Result<void> except_delegate(pid_t process);
   bool is_delegates(pid_t process) const;
@@ -53,6 +60,7 @@ class TaskWatch {
   Findings namespaces_, privileges_, syscalls_, outside_;
   std::string unread_inside_, unread_outside_;
   std::uint64_t seen_ = 0;
+  bool leave_unfiltered_ = false;
 };
 
 }  // namespace benchsand

@@ -19,6 +19,7 @@ namespace benchsand {
 namespace {
 
 constexpr std::uint64_t kDiesWithinUs = 10'000'000;
+constexpr std::uint64_t kSeizedWithinUs = 1'000'000;
 
 // The text behind "NAME:\t" in /proc/PID/status.
 Result<std::string> status_field(const std::string& text, const std::string& name, const std::string& source) {
@@ -50,18 +51,6 @@ bool is_stopping(int signal) {
   return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
 }
 
-// Takes the exit of a task that has ended; nullopt when it has not, or is no task of ours any more.
-Result<std::optional<int>> take_exit(pid_t task) {
-  siginfo_t info{};
-  while (::waitid(P_PID, static_cast<id_t>(task), &info, WEXITED | WNOHANG | __WALL) != 0) {
-    if (errno == ECHILD) return std::nullopt;
-    if (errno != EINTR) return sys_error("waitid", "task " + std::to_string(task), errno);
-  }
-  if (info.si_pid == 0) return std::nullopt;
-  if (info.si_code == CLD_EXITED) return (info.si_status & 0xff) << 8;
-  return (info.si_status & 0x7f) | (info.si_code == CLD_DUMPED ? 0x80 : 0);
-}
-
 }  // namespace
 
 Result<InitHold> InitHold::seize(pid_t init) {
@@ -77,8 +66,10 @@ Result<InitHold> InitHold::seize(pid_t init) {
       TRY(status_field(TRY(sys::read_file(hold.dir_.get(), "status")), "NSpid", path + "/status"));
   hold.namespace_init_ = numbers.ends_with("\t1");
   hold.signals_ = TRY(sys::signalfd({SIGCHLD}));
-  if (!TRY(sys::ptrace_seize(init, sys::kExitKill)))
-    return fault("hold init: it is in the middle of an exec, where it should wait before one");
+  for (const std::uint64_t deadline = sys::monotonic_us() + kSeizedWithinUs;
+       !TRY(sys::ptrace_seize(init, sys::kExitKill));)
+    if (sys::monotonic_us() >= deadline)
+      return fault("hold init: it is in the middle of an exec, where it should wait before one");
   hold.ends_at_destruction_ = true;
   return hold;
 }
@@ -99,7 +90,7 @@ Result<bool> InitHold::serve() {
     TRY_VOID(serve_one(threads_[i], over));
     if (!over && !TRY(sys::exists(dir_.get(), "task/" + std::to_string(threads_[i])))) over = true;
     // Nobody else can reap it, and init cannot end before it is. While it is listed, the number is this thread's.
-    if (!over && TRY(take_exit(threads_[i]))) over = true;
+    if (!over && TRY(sys::ptrace_take_exit(threads_[i]))) over = true;
     if (over)
       threads_.erase(threads_.begin() + static_cast<std::ptrdiff_t>(i));
     else
@@ -170,9 +161,9 @@ Result<int> InitHold::let_die_of_fault(std::uint64_t deadline_us) {
 Result<int> InitHold::release(std::uint64_t deadline_us) {
   ends_at_destruction_ = false;
   for (;;) {
-    if (const auto status = TRY(take_exit(init_))) return *status;
+    if (const auto status = TRY(sys::ptrace_take_exit(init_))) return *status;
     if (!TRY(serve())) return let_die_of_fault(deadline_us);
-    if (const auto status = TRY(take_exit(init_))) return *status;
+    if (const auto status = TRY(sys::ptrace_take_exit(init_))) return *status;
     if (TRY(sys::poll_one(signals_, POLLIN, deadline_us)) == 0) return fault("let init go: it has not ended in time");
   }
 }

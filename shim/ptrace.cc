@@ -82,8 +82,9 @@ Result<bool> ptrace_seize(pid_t task, unsigned long options) {
   OwnTimer timer;
   const int failed = seize_or_jump(task, options, TRY(timer.make()));
   if (failed == 0) return true;
+  // Who is not given a processor for that long may have seized it all the same, now or when it was asked before.
+  if ((failed == kTooLate || failed == EPERM) && TRY(is_ours(task))) return true;
   if (failed == kTooLate) return false;
-  if (failed == EPERM && TRY(is_ours(task))) return true;
   return sys_error("ptrace PTRACE_SEIZE", std::to_string(task), failed);
 }
 
@@ -101,6 +102,17 @@ Result<std::optional<Stop>> ptrace_next_stop(pid_t task) {
   if (failed == ECHILD || (failed == 0 && info.si_pid == 0)) return std::nullopt;
   if (failed != 0) return sys_error("waitid", "task " + std::to_string(task), failed);
   return Stop{info.si_status & 0xff, info.si_status >> 8};
+}
+
+Result<std::optional<int>> ptrace_take_exit(pid_t task) {
+  siginfo_t info{};
+  while (::waitid(P_PID, static_cast<id_t>(task), &info, WEXITED | WNOHANG | __WALL) != 0) {
+    if (errno == ECHILD) return std::nullopt;
+    if (errno != EINTR) return sys_error("waitid", "task " + std::to_string(task), errno);
+  }
+  if (info.si_pid == 0) return std::nullopt;
+  if (info.si_code == CLD_EXITED) return (info.si_status & 0xff) << 8;
+  return (info.si_status & 0x7f) | (info.si_code == CLD_DUMPED ? 0x80 : 0);
 }
 
 }  // namespace benchsand::sys

@@ -20,4 +20,7 @@ struct Stop {
 // The next stop of a task that is traced; nullopt: it runs, or has ended. Its exit is left where it is.
 Result<std::optional<Stop>> ptrace_next_stop(pid_t task);
 
+// Takes the exit of a task that is traced and has ended, as waitpid gives it; nullopt when it has not, or is no task of ours.
+Result<std::optional<int>> ptrace_take_exit(pid_t task);
+
 }  // namespace benchsand::sys

@@ -108,8 +108,19 @@ Result<void> Run::watch() {
   if (policy_.timeline_us) sampler_.emplace(*policy_.timeline_us, *remains_.cgroup, *output_);
   Supervisor supervisor(policy_, *door_, notify_, ledger_, *remains_.cgroup, signals_, wall_timer_,
                         host_.facts.processors, *out_, *err_, *tasks_, sampler_ ? &*sampler_ : nullptr);
+  watch_network(supervisor);
   if (hooks_.learned != nullptr) supervisor.note_in(*hooks_.learned);
+  if (hooks_.execs) {
+    TRY_VOID(let_execs_in(supervisor));
+    hooks_.execs(*exec_doors_);
+  }
+  std::optional<InitHold> hold;
+  if (hooks_.hold) {
+    hold.emplace(TRY(InitHold::seize(door_->init.pid())));
+    supervisor.hold_with(*hold);
+  }
   watched_ = TRY(supervisor.watch());
+  if (hold) TRY(hold->release(sys::monotonic_us() + kEmptyWithinUs));
   return note_watched();
 }
 

@@ -12,6 +12,8 @@
 
 namespace benchsand {
 
+class ExecDoors;
+
 struct RunReport {
   nlohmann::json record;
   Verdict verdict;
@@ -24,6 +26,9 @@ struct RunReport {
 struct RunHooks {
   std::function<void(const std::string& moment, Evidence&)> observed;
   LearnedCalls* learned = nullptr;  // of `benchsand learn`: where the calls are noted
+  // What the monitor of an engine's container does, tried on a run: processes are let in, and init is held.
+  std::function<void(ExecDoors&)> execs = nullptr;
+  bool hold = false;
 };
 
 // An error is one that left nothing to record: the host could not even prepare. Without a directory no results are kept.

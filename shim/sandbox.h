@@ -8,10 +8,12 @@
 
 #include "oci/bundle.h"
 #include "shim/door.h"
+#include "shim/exec_doors.h"
 #include "shim/host_baseline.h"
 #include "shim/host_egress.h"
 #include "shim/host_ids.h"
 #include "shim/host_tasks.h"
+#include "shim/network_watch.h"
 #include "shim/output_fs.h"
 #include "shim/private_mount.h"
 #include "shim/rootfs.h"
@@ -47,6 +49,9 @@ class Sandbox {
   // 5. The door, 6. the watch, 7. the end.
   Result<bool> candidate_may_start();
   Result<void> note_watched();
+  void watch_network(Supervisor& supervisor);
+  // For a caller whose delegate brings further processes in.
+  Result<void> let_execs_in(Supervisor& supervisor);
   Result<void> observe_end();
   // For a caller that holds init before its own death: its wait status, once it was let die. Absent: init is a zombie.
   virtual Result<std::optional<int>> let_init_die() { return std::nullopt; }
@@ -84,6 +89,8 @@ class Sandbox {
   std::optional<HostEgress> egress_;
   std::optional<Door> door_;
   std::optional<TaskWatch> tasks_;
+  std::optional<NetworkWatch> network_watch_;
+  std::optional<ExecDoors> exec_doors_;
   HostBaseline baseline_{host_.cgroup};
   Watched watched_;
   bool limits_at_the_door_ = false, started_ = false;

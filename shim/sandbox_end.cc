@@ -14,6 +14,7 @@ Result<bool> Sandbox::candidate_may_start() {
   egress_->attach(*remains_.cgroup);
   door_ = TRY(wait_at_door(notify_, ledger_, deadline));
   if (!door_) return delegate_failed("it failed before the candidate's first exec");
+  network_watch_ = TRY(NetworkWatch::open(door_->pinned.network));
   const auto limited = limits_at_the_door_
                            ? set_limits_from_inside(policy_, user_namespace_->descriptor, door_->init.pid())
                            : Result<void>();
@@ -39,6 +40,18 @@ Result<void> Sandbox::open_task_watch() {
   }
   remains_.processes = TRY(container_processes(door_->init));
   tasks_ = TRY(TaskWatch::open(door_->init, TRY(sys::open_directory(remains_.processes.get(), ".")), cgroup));
+  return {};
+}
+
+void Sandbox::watch_network(Supervisor& supervisor) {
+  supervisor.also_wait({&network_watch_->fd(), [this] { return network_watch_->serve(); }});
+}
+
+Result<void> Sandbox::let_execs_in(Supervisor& supervisor) {
+  const Fd* limits_from = limits_at_the_door_ ? &user_namespace_->descriptor : nullptr;
+  exec_doors_.emplace(
+      TRY(ExecDoors::open(*listener_, facts_.id, policy_, made_.filter, ledger_, *tasks_, supervisor, limits_from)));
+  supervisor.also_wait({&exec_doors_->fd(), [this] { return exec_doors_->ready(); }});
   return {};
 }
 
@@ -82,6 +95,11 @@ Result<void> Sandbox::observe_end() {
   output_->observe(evidence_, ".end");
   output_->observe_spent(evidence_);
   tasks_->observe(evidence_);
+  network_watch_->observe(evidence_);
+  if (exec_doors_)
+    exec_doors_->observe(evidence_);
+  else
+    observe_no_execs(evidence_);
   const auto texts = read_pinned(door_->pinned);
   observe_network_at_end(texts, evidence_);
   egress_->observe_attached(cgroup, ".end", evidence_);
@@ -108,6 +126,8 @@ Result<void> Sandbox::observe_end() {
 // 9. Release, and prove that all is gone. Also the way out of every error.
 void Sandbox::tear_down() {
   if (door_) door_->pinned = {};
+  exec_doors_.reset();
+  network_watch_.reset();
   if (output_) output_.reset();
   benchsand::tear_down(host_, facts_.delegate.name, remains_, evidence_);
   observed("at the end");

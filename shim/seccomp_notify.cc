@@ -141,8 +141,8 @@ void wake_up_in_place(const Fd& notify) {
 
 }  // namespace
 
-Result<SeccompNotify> SeccompListener::accept(const std::string& id, std::uint64_t deadline_us) const {
-  const Fd connection(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+Result<Fd> SeccompListener::accept_connection() const {
+  Fd connection(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!connection) return sys_error("accept", "seccomp listener", errno);
   ucred peer{};
   socklen_t length = sizeof peer;
@@ -150,8 +150,17 @@ Result<SeccompNotify> SeccompListener::accept(const std::string& id, std::uint64
     return sys_error("getsockopt", "SO_PEERCRED", errno);
   if (peer.uid != 0)
     return fault("accept the seccomp fd: it comes from user " + std::to_string(peer.uid) + ", not root");
+  return connection;
+}
+
+Result<SeccompNotify> SeccompListener::accept(const std::string& id, std::uint64_t deadline_us) const {
+  const Fd connection = TRY(accept_connection());
   if (TRY(sys::poll_one(connection, POLLIN, deadline_us)) == 0)
     return fault("receive the seccomp fd: nothing came in time");
+  return receive_seccomp_fd(connection, id);
+}
+
+Result<SeccompNotify> receive_seccomp_fd(const Fd& connection, const std::string& id) {
   Message message = TRY(receive_message(connection));
   TRY_VOID(check_state(message.text, id));
   wake_up_in_place(message.fd);

@@ -40,12 +40,16 @@ class SeccompNotify {
   bool learns_ = false;
 };
 
+// The one descriptor, named seccompFd, that comes over a connection to the listener, with the state of container `id`.
+Result<SeccompNotify> receive_seccomp_fd(const Fd& connection, const std::string& id);
+
 class SeccompListener {
  public:
   // Binds PATH inside a directory that only root can enter.
   static Result<SeccompListener> create(const std::string& path);
   const Fd& fd() const { return fd_; }
-  // One connection with one fd named seccompFd for container `id`, from a root process.
+  Result<Fd> accept_connection() const;  // from a root process
+  // One connection, and what comes over it.
   Result<SeccompNotify> accept(const std::string& id, std::uint64_t deadline_us) const;
 
  private:

@@ -74,6 +74,8 @@ Result<bool> Supervisor::turn() {
   const int n = ::poll(waits_.data(), waits_.size(), longest);
   if (n < 0 && errno != EINTR) return sys_error("poll", "the run", errno);
   if (n < 0) return true;
+  // Who froze the run before may do so again, and what a v1 freezer holds does not die.
+  if (n == 0 && watched_.killed_for) TRY_VOID(kill_run(cgroup_, door_));
   const auto is_due = [&](Wait wait) { return waits_[wait].revents != 0; };
   if (is_due(kInit)) return false;
   // The caps before the floods: neither a stream of notifications nor of output may delay them.

@@ -100,6 +100,9 @@ class Held {
       char nothing = 0;
       static_cast<void>(!::read(gate->read.get(), &nothing, 1));
       for (int signal = 1; signal < 32; ++signal) ::signal(signal, SIG_DFL);  // those of the test's own framework
+      sigset_t none;
+      ::sigemptyset(&none);
+      ::sigprocmask(SIG_SETMASK, &none, nullptr);
       ::_exit(program(told->write));
     }
     monitor_pid = ::fork();

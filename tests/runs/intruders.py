@@ -216,6 +216,61 @@ def a_process_with_privileges_in_every_namespace_ends_the_run(bench):
 
 
 @scenario
+def a_link_that_is_moved_in_ends_the_run(bench):
+    """As `docker network connect` does it, in the middle of a run."""
+    name = f"bs{os.getpid()}"
+    made = subprocess.run(["ip", "link", "add", name, "type", "veth", "peer", f"{name}p"], capture_output=True, text=True)
+    if made.returncode != 0:
+        print(f"     no veth in this kernel: {made.stderr.strip()}")
+        return
+    try:
+        with Running(bench, bench.candidate("sleep", 300)) as run:
+            subprocess.run(["ip", "link", "set", name, "netns", str(run.candidates[0])], check=True)
+            observed = run.refused("network").failure("network")
+        if f"link {name} appeared" not in observed:
+            raise Wrong(f"no word of {name} in {observed}")
+    finally:
+        subprocess.run(["ip", "link", "delete", f"{name}p"], capture_output=True)  # it goes with the run's namespace
+
+
+@scenario
+def an_address_of_lo_alone_is_no_way_out(bench):
+    with Running(bench, bench.candidate("sleep", 1)) as run:
+        subprocess.run(["nsenter", "-t", str(run.candidates[0]), "-n", "ip", "address", "add", "10.1.2.3/32", "dev", "lo"], check=True)
+        run.finish().expect(0, "succeeded", "exited")
+
+
+def freeze(run):
+    """As a delegate's `pause` does."""
+    if (CGROUPS / "freezer").is_dir():
+        leaf = run.leaf(CGROUPS / "freezer")
+        write(leaf / "freezer.state", "FROZEN")
+        run.wait_until(lambda: (leaf / "freezer.state").read_text() == "FROZEN\n", "the run does not freeze")
+    else:
+        leaf = run.leaf(UNIFIED)
+        write(leaf / "cgroup.freeze", "1")
+        run.wait_until(lambda: "frozen 1" in (leaf / "cgroup.events").read_text(), "the run does not freeze")
+
+
+@scenario
+def a_frozen_run_ends_at_its_time(bench):
+    with Running(bench, bench.candidate("sleep", 300), limits={"wall_time": bench.seconds(3)}) as run:
+        freeze(run)
+        run.finish().expect(124, "limit", "wall-time")
+
+
+@scenario
+def a_frozen_run_whose_benchsand_is_killed_is_cleared(bench):
+    with Running(bench, bench.candidate("sleep", 300)) as run:
+        freeze(run)
+        run.process.kill()
+        run.process.wait()
+        subprocess.run([bench.program, "gc"], check=True, capture_output=True)
+        run.wait_until_dead()
+        run.done = True
+
+
+@scenario
 def many_tasks_are_all_looked_at(bench):
     """More than one sample looks at; the end looks at every one of them."""
     run = bench.verb("forks", 1, limits={"processes": 200}).expect(0, "succeeded", "exited")

@@ -1,0 +1,165 @@
+// Processes that a delegate brings into a container that runs: real execs, into real runs.
+#include "shim/exec_doors.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "oci/bundle.h"
+#include "oci/kernel_files.h"
+#include "shim/run_folder.h"
+#include "shim/user_namespace.h"
+#include "support.h"
+
+using namespace benchsand;
+using namespace benchsand::support;
+
+namespace {
+
+// The keeper of the run: init's parent. The delegate has its state from the keeper's pid namespace, and can be used there.
+std::string keeper_of(const std::string& run_id) {
+  const auto host = CgroupHost::find();
+  REQUIRE(host);
+  const std::string leaf = std::string(kCgroupPrefix) + "/" + run_id + "/" + kCgroupLeaf + "/cgroup.procs";
+  const auto init = parse_counter(*sys::read_file(host->unified().root.get(), leaf), leaf);
+  REQUIRE(init);
+  const std::string path = "/proc/" + std::to_string(*init) + "/status";
+  return std::to_string(parse_process_status(*sys::read_file(sys::kHere, path), path)->parent);
+}
+
+// As an engine gives it to the delegate, hardened as the container's own process is.
+std::string process_of(const std::string& engine, const Policy& policy, const std::string& script,
+                       const std::string& capabilities) {
+  nlohmann::json process = {{"cwd", "/"}, {"noNewPrivileges", true}};
+  process["args"] = std::vector<std::string>{"/bin/sh", "-c", script};
+  process["env"] = std::vector<std::string>{"PATH=/bin"};
+  process["user"] = {{"uid", policy.uid}, {"gid", policy.gid}};
+  std::vector<std::string> list;
+  if (!capabilities.empty()) list.push_back(capabilities);
+  for (const char* set : {"bounding", "permitted", "effective"}) process["capabilities"][set] = list;
+  // As in the bundle: where runc cannot set them, benchsand does.
+  if (engine == "crun" || *may_set_limits_of_others())
+    for (const auto& [type, value] : process_limits(policy))
+      process["rlimits"].push_back({{"type", type}, {"soft", value}, {"hard", value}});
+  return process.dump();
+}
+
+struct Executed {
+  RunReport report;
+  int status = -1;
+};
+
+// In the keeper's namespaces, and reaping what the delegate leaves there, as an engine does: init cannot end before.
+int exec_beside(const std::string& keeper, const std::string& command) {
+  const std::string namespaces = "/proc/" + keeper + "/ns/";
+  const auto pid = sys::openat(sys::kHere, namespaces + "pid", O_RDONLY);
+  const auto mounts = sys::openat(sys::kHere, namespaces + "mnt", O_RDONLY);
+  if (!pid || !mounts || ::setns(pid->get(), CLONE_NEWPID) != 0 || ::setns(mounts->get(), CLONE_NEWNS) != 0) return 101;
+  const pid_t reaper = ::fork();
+  if (reaper == 0) {
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    const pid_t shell = ::fork();
+    if (shell == 0) ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    int status = 0, of_shell = 102;
+    for (pid_t ended = 0; (ended = ::wait(&status)) > 0;)
+      if (ended == shell) of_shell = WIFEXITED(status) ? WEXITSTATUS(status) : 103;
+    ::_exit(of_shell);
+  }
+  int status = 0;
+  return ::waitpid(reaper, &status, 0) == reaper && WIFEXITED(status) ? WEXITSTATUS(status) : 104;
+}
+
+[[noreturn]] void start(const std::string& keeper, const std::string& command) {
+  for (int signal = 1; signal < 32; ++signal) ::signal(signal, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::_exit(exec_beside(keeper, command));
+}
+
+// A run that waits for the exec, and the exec by its delegate meanwhile.
+Executed run_with_exec(const std::string& engine, const TempFolder& folder, bool announced,
+                       const std::string& capabilities, const std::string& script) {
+  const Host host = host_of(engine);
+  const Policy policy = policy_of(folder, task_text("[/bin/sh, -c, 'until [ -e /output/done ]; do sleep 0.1; done']"));
+  const std::string process = folder.write("process.json", process_of(engine, policy, script, capabilities));
+  std::string id;
+  pid_t child = -1;
+  RunHooks hooks;
+  hooks.hold = true;
+  hooks.observed = [&](const std::string& moment, Evidence& evidence) {
+    if (moment != "at the door") return;
+    const auto path = std::get<std::string>(*evidence.find("evidence.cgroup_path")->value());
+    id = path.substr(path.find(std::string(kCgroupPrefix) + "/r") + std::string(kCgroupPrefix).size() + 1, 25);
+  };
+  hooks.execs = [&](ExecDoors& doors) {
+    if (announced) doors.expect();
+    const std::string call = engine + " --root " + delegate_state(engine);
+    const std::string command = "until " + call + " state " + id +
+                                " | grep -q '\"running\"'; do sleep 0.05; done; exec " + call + " exec --process " +
+                                process + " " + id + " >" + folder.path("said") + " 2>&1";
+    const std::string keeper = keeper_of(id);
+    child = ::fork();
+    if (child == 0) start(keeper, command);
+  };
+  auto report = run_task(host, policy, folder.path("results"), hooks);
+  if (!report) FAIL(report.error().message);
+  Executed executed{std::move(*report), -1};
+  CHECK(::waitpid(child, &executed.status, 0) == child);
+  return executed;
+}
+
+std::string seen(const Executed& executed, const char* section, const char* wall, const char* key) {
+  const nlohmann::json::json_pointer place("/evidence/" + std::string(section) + "/" + wall + "/" + key + "/observed");
+  if (!executed.report.record.contains(place)) return "no " + place.to_string() + ": " + executed.report.end.fault;
+  const auto& value = executed.report.record[place];
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+}  // namespace
+
+TEST_CASE("an exec that is as init was comes in, and the run is scored") {
+  for (const std::string engine : {"crun", "runc"}) {
+    CAPTURE(engine);
+    const TempFolder folder;
+    const auto executed = run_with_exec(engine, folder, true, "", "echo >/output/done");
+    CAPTURE(*sys::read_file(sys::kHere, folder.path("said")));
+    for (const auto& f : executed.report.verdict.failures) FAIL_CHECK(f.wall << ": " << f.source << ": " << f.observed);
+    CHECK(executed.report.verdict.scored);
+    CHECK(executed.status == 0);
+    CHECK(seen(executed, "spent", "evidence", "execs") == "1");
+    CHECK(std::filesystem::exists(executed.report.results + "/output/done"));
+  }
+}
+
+TEST_CASE("an exec that is more than init was never begins, and ends the run") {
+  for (const std::string engine : {"crun", "runc"}) {
+    CAPTURE(engine);
+    const TempFolder folder;
+    const auto executed = run_with_exec(engine, folder, true, "CAP_CHOWN", "touch /output/ran");
+    CAPTURE(*sys::read_file(sys::kHere, folder.path("said")));
+    CHECK(executed.report.verdict.outcome == Outcome::refused);
+    CHECK(executed.report.end.cause == Cause::killed);
+    // At its door; or by the look that is due every 100 ms, when that comes first.
+    CHECK((seen(executed, "established", "privileges", "exec") + seen(executed, "established", "privileges", "tasks"))
+              .find("capabilities") != std::string::npos);
+    CHECK(seen(executed, "spent", "evidence", "execs") == "0");
+    CHECK_FALSE(std::filesystem::exists(executed.report.results + "/output/ran"));
+  }
+}
+
+TEST_CASE("an exec that nobody announced never begins, and ends the run") {
+  for (const std::string engine : {"crun", "runc"}) {
+    CAPTURE(engine);
+    const TempFolder folder;
+    const auto executed = run_with_exec(engine, folder, false, "", "touch /output/ran");
+    CHECK(executed.report.verdict.outcome == Outcome::refused);
+    CHECK(executed.report.end.cause == Cause::killed);
+    CHECK_FALSE(std::filesystem::exists(executed.report.results + "/output/ran"));
+  }
+}
