@@ -141,9 +141,15 @@ std::string delegate_words(const std::string& said) {
   std::string words;
   for (const char c : trimmed(said)) words += printable(c);
   const std::string small = lower(words);
-  for (const char* of_the_program :
-       {"executable file", "open executable", "exec user process", "exec container process"})
-    if (small.find(of_the_program) != std::string::npos) return meant(words);
+  for (const char* of_the_program : {"executable file", "open executable", "exec user process",
+                                     "exec container process", "unable to start container process: exec: "}) {
+    if (small.find(of_the_program) == std::string::npos) continue;
+    // docker's client looks for it as Go spells it; crun takes it from the C library.
+    const std::string spelled = "no such file or directory";
+    const std::size_t at = small.find(spelled);
+    if (at != std::string::npos) words.replace(at, spelled.size(), spelled);
+    return meant(words);
+  }
   return words;
 }
 

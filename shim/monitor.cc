@@ -84,7 +84,8 @@ Result<void> Monitor::open_sources() {
     return {};
   }();
   if (opened) return check_sources();
-  return usage("benchsand refuses this container: wall mounts: " + opened.error().message);
+  return usage("benchsand refuses this container: wall mounts: " + opened.error().message +
+               " (cure: mount what the program needs, and nothing else)");
 }
 
 // 2. Prepare.
@@ -105,9 +106,14 @@ Result<void> Monitor::prepare() {
 
 Result<void> Monitor::seed_output() {
   const AdmittedOutput& place = order_.admission.output;
-  container_output_ = place.source.empty() ? TRY(ContainerOutput::in_layer(rootfs_->dir, place.target))
-                                           : TRY(ContainerOutput::of_user(place.source));
-  TRY_VOID(container_output_->seed(*output_, policy_));
+  const auto seeded = [&]() -> Result<void> {
+    container_output_ = place.source.empty() ? TRY(ContainerOutput::in_layer(rootfs_->dir, place.target))
+                                             : TRY(ContainerOutput::of_user(place.source));
+    return container_output_->seed(*output_, policy_);
+  }();
+  if (!seeded)
+    return usage("benchsand refuses this container: wall output: " + seeded.error().message +
+                 " (cure: give a directory of your own, or mount it read-only)");
   for (const auto& notice : container_output_->notices()) facts_.notices.push_back(notice);
   return {};
 }
@@ -137,6 +143,8 @@ Result<void> Monitor::run_delegate_create() {
                      delegate_state(facts_.delegate.name),
                      "--log",
                      remains_.folder->path("delegate.log"),
+                     "--log-format",
+                     "json",
                      "create",
                      "--bundle",
                      remains_.folder->path(),
@@ -195,6 +203,8 @@ Result<void> Monitor::watch() {
   if (policy_.timeline_us) sampler_.emplace(*policy_.timeline_us, *remains_.cgroup, *output_);
   Supervisor supervisor(policy_, *door_, notify_, ledger_, *remains_.cgroup, signals_, wall_timer_,
                         host_.facts.processors, *out_, *err_, *tasks_, sampler_ ? &*sampler_ : nullptr);
+  watch_network(supervisor);
+  TRY_VOID(let_execs_in(supervisor));
   supervisor.also_wait({&desk_->fd(), [this] { return hear_calls(); }});
   supervisor.hold_with(*hold_);
   watched_ = TRY(supervisor.watch());

@@ -75,7 +75,7 @@ Result<std::optional<Cause>> Monitor::hear_calls() {
   const std::string wish = message.value("do", "");
   if (wish == "delete") return Cause::killed;
   json answer = {{"error", "the container is already running"}};
-  if (wish == "exec") answer = {{"error", "exec: not in this build"}};
+  if (wish == "exec") answer = begin_exec(caller, message);
   if (wish == "update") answer = begin_update(caller, message);
   if (wish == "updated") answer = end_update(caller, message);
   if (!desk_->say(caller, answer)) left(caller);
@@ -83,7 +83,7 @@ Result<std::optional<Cause>> Monitor::hear_calls() {
 }
 
 void Monitor::left(int caller) {
-  execs_.erase(caller);
+  if (execs_.erase(caller) > 0) exec_doors_->over();
   updates_.erase(caller);
 }
 
@@ -98,6 +98,7 @@ json Monitor::begin_exec(int caller, const json& message) {
   if (!admitted) return {{"error", "exec: " + admitted.error().message}};
   if (!admitted->refusals.empty()) return {{"error", "exec: " + refusal_text(admitted->refusals)}};
   if (!execs_.insert(caller).second) return {{"error", "exec: one at a time"}};
+  exec_doors_->expect();
   note_edits("exec", admitted->edits, facts_);
   return {{"process", admitted->process.dump()}};
 }

@@ -75,10 +75,11 @@ Result<void> Run::story() {
 // 4. Run the delegate.
 Result<void> Run::start_delegate() {
   DelegateStart start;
-  start.arguments = {"--root",   delegate_state(facts_.delegate.name),
-                     "--log",    remains_.folder->path("delegate.log"),
-                     "run",      "--detach",
-                     "--bundle", remains_.folder->path(),
+  start.arguments = {"--root",       delegate_state(facts_.delegate.name),
+                     "--log",        remains_.folder->path("delegate.log"),
+                     "--log-format", "json",
+                     "run",          "--detach",
+                     "--bundle",     remains_.folder->path(),
                      facts_.id};
   start.standard_input = std::move(stdin_);
   start.standard_output = out_->take_writer();

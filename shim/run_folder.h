@@ -18,6 +18,7 @@ std::string delegate_state(
 // Where a run's mounts are attached, in the keeper's mount namespace alone: on the host it is always empty. Not below kRunBase,
 // which nobody but the host's root may enter, and the root of a run's user namespace is another.
 inline constexpr const char* kMountBase = "/run/benchsand-mounts";
+inline constexpr const char* kRootfsPlace = "/run/benchsand-mounts/rootfs";
 
 // In the folder of a container's run: its record, should the monitor not live to write one.
 inline constexpr const char* kUnfinishedRecord = "unfinished.json";

@@ -40,7 +40,8 @@ Result<ContainerOrder> take_order(const RuntimeContext& context, const RuntimeCa
   const Profile profile = TRY(parse_profile(profile_text.text, profile_text.name));
   const AdmitContext admitted_by{call.bundle, call.root, profile};
   ContainerOrder order;
-  order.admission = TRY(admit(TRY(sys::read_file(sys::kHere, call.bundle + "/config.json")), admitted_by));
+  const std::string config = TRY(sys::read_file(sys::kHere, call.bundle + "/config.json"));
+  order.admission = TRY(admit(config, admitted_by));
   if (auto policy = decide_admitted(order.admission, admitted_by, profile_text.sha256, host))
     order.policy = std::move(*policy);
   order.state.root = call.root;
@@ -50,7 +51,7 @@ Result<ContainerOrder> take_order(const RuntimeContext& context, const RuntimeCa
   order.state.rootfs = order.policy.rootfs;
   order.memory_headroom_bytes = profile.memory_headroom_bytes;
   order.console_socket = call.console_socket;
-  order.name = container_name(order.admission.document, call.id, ::getppid());
+  order.name = container_name(nlohmann::json::parse(config, nullptr, false), call.id, ::getppid());
   return order;
 }
 

@@ -7,6 +7,7 @@
 #include "oci/kernel_files.h"
 #include "oci/sha256.h"
 #include "shim/new_mount.h"
+#include "shim/subprocess.h"
 
 namespace benchsand {
 
@@ -15,7 +16,6 @@ namespace {
 // The delegate sees the run's own devices there, so what it binds over a masked path is not the host's null device.
 constexpr const char* kDevices = "/dev";
 
-const std::string kRootPlace = std::string(kMountBase) + "/rootfs";
 const std::string kOutputPlace = std::string(kMountBase) + "/output";
 const std::string kUserPlace = std::string(kMountBase) + "/user-namespace";
 
@@ -66,7 +66,7 @@ Result<void> Sandbox::make_places() {
   TRY_VOID(tmpfs.set("size", "64k"));
   places_ = TRY(tmpfs.create(MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV));
   const auto name = [](const std::string& place) { return place.substr(std::string(kMountBase).size() + 1); };
-  TRY_VOID(sys::mkdirat(places_.get(), name(kRootPlace), 0700));
+  TRY_VOID(sys::mkdirat(places_.get(), name(kRootfsPlace), 0700));
   TRY_VOID(sys::mkdirat(places_.get(), name(kOutputPlace), 0700));
   if (user_namespace_) TRY_VOID(sys::create_file(places_.get(), name(kUserPlace), "", 0644));
   for (std::size_t i = 0; i < input_mounts_.size(); ++i)
@@ -79,7 +79,7 @@ Result<void> Sandbox::make_places() {
 std::vector<Attachment> Sandbox::attachments() const {
   std::vector<Attachment> list = {{&devices_, kDevices},
                                   {&places_, kMountBase},
-                                  {&root_mount_->mount, kRootPlace},
+                                  {&root_mount_->mount, kRootfsPlace},
                                   {&output_->mount(), kOutputPlace}};
   for (std::size_t i = 0; i < input_mounts_.size(); ++i) list.push_back({&input_mounts_[i].mount, input_place(i)});
   if (user_namespace_) list.push_back({&user_namespace_->mount, kUserPlace});
@@ -95,7 +95,7 @@ Result<void> Sandbox::make_listener() {
 
 BundlePlaces Sandbox::bundle_places() const {
   BundlePlaces places;
-  places.rootfs = kRootPlace;
+  places.rootfs = kRootfsPlace;
   places.output = kOutputPlace;
   places.cgroups_path = remains_.cgroup->leaf_path();
   places.listener = remains_.folder->path("listener");
@@ -126,10 +126,8 @@ Result<void> Sandbox::accept_listener() {
 // The delegate's own words say more than what was seen of its end.
 std::unexpected<Error> Sandbox::delegate_failed(const std::string& seen) {
   const auto ended = remains_.delegate->wait(sys::monotonic_us() + kEmptyWithinUs);
-  const auto log = sys::read_file(remains_.folder->dir().get(), "delegate.log");
-  const bool words = ended && log && !log->empty();
-  return fault("start the container with " + facts_.delegate.name + ": " +
-               (words ? log->substr(0, log->find_last_not_of('\n') + 1) : seen));
+  const std::string words = ended ? last_words(remains_.folder->path("delegate.log")) : "";
+  return fault("start the container with " + facts_.delegate.name + ": " + (words.empty() ? seen : words));
 }
 
 }  // namespace benchsand

@@ -86,8 +86,8 @@ Result<bool> Supervisor::turn() {
     TRY_VOID(kill_for(Cause::killed));
   }
   if (is_due(kSample)) TRY_VOID(look());
-  if (is_due(kOut)) out_open_ = TRY(out_.drain());
-  if (is_due(kErr)) err_open_ = TRY(err_.drain());
+  if (is_due(kOut)) TRY_VOID(drain(out_, out_open_));
+  if (is_due(kErr)) TRY_VOID(drain(err_, err_open_));
   if (out_.bytes() + err_.bytes() > policy_.stdio_total_bytes) TRY_VOID(kill_for(Cause::output));
   if (is_due(kHold) && !TRY(serve_hold())) return false;
   TRY_VOID(serve_watches());
@@ -170,6 +170,13 @@ Result<void> Supervisor::ask_again() {
   if (!TRY(held(*next.notify, next.notification))) return {};
   waiting_.pop_front();
   return let_run(*next.notify, next.notification);
+}
+
+// Whoever reads the engine's end sees the end when the candidate closes, as without benchsand.
+Result<void> Supervisor::drain(OutputStream& stream, bool& open) {
+  open = TRY(stream.drain());
+  if (!open) stream.close_sink();
+  return {};
 }
 
 Result<void> Supervisor::refuse(const SeccompNotify& notify, const Notification& notification) {

@@ -81,6 +81,7 @@ class Supervisor {
   Result<bool> serve_hold();
   Result<void> answer(const SeccompNotify& notify);
   Result<void> let_run(const SeccompNotify& notify, const Notification& notification);
+  static Result<void> drain(OutputStream& stream, bool& open);
   Result<void> refuse(const SeccompNotify& notify, const Notification& notification);
   bool needs_hold(const Notification& notification) const;
   Result<bool> held(const SeccompNotify& notify, const Notification& notification);

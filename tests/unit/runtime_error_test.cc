@@ -59,9 +59,12 @@ TEST_CASE("what callers wait for is said") {
   CHECK(neutral_wording(container_not_running("c1")) == "container c1: container not running");
   // docker exec ends with 127 by these words, and with 126 by the last.
   for (const std::string said :
-       {"executable file `nope` not found in $PATH: No such file or directory",
+       {"executable file `nope` not found in $PATH: no such file or directory",
+        "runc create failed: unable to start container process: exec: \"/nope\": stat /nope: no such file or directory",
         "exec: \"nope\": executable file not found in $PATH", "open executable: Permission denied"})
     CHECK(neutral_wording("crun: " + delegate_words(said + "\n")) == "crun: " + said);
+  CHECK(neutral_wording(delegate_words("executable file `nope` not found in $PATH: No such file or directory")) ==
+        "executable file `nope` not found in $PATH: no such file or directory");
   CHECK(neutral_wording(delegate_words("mount `proc`: Operation not permitted\n")) ==
         "mount `proc`: the kernel refused it");
 }
