@@ -61,7 +61,7 @@ Result<void> Monitor::claim() {
 }
 
 // Once more, now that the links on the way are known.
-Result<void> Monitor::check_sources() const {
+Result<void> Monitor::check_sources() {
   std::vector<Refused> refusals;
   const auto check = [&](const std::string& source, const std::string& target) {
     if (auto refused = source_refused(source, target)) refusals.push_back(std::move(*refused));
@@ -70,9 +70,16 @@ Result<void> Monitor::check_sources() const {
   const AdmittedOutput& output = order_.admission.output;
   std::error_code failed;
   if (!output.source.empty()) check(std::filesystem::canonical(output.source, failed).string(), output.target);
-  if (failed) return usage("wall output: find " + output.source + ": " + failed.message());
-  if (!refusals.empty()) return usage(refusal_text(refusals));
-  return {};
+  if (failed) return refuse("output", "find " + output.source + ": " + failed.message(), "make the directory first");
+  if (refusals.empty()) return {};
+  order_.admission.refusals = std::move(refusals);
+  return usage(refusal_text(order_.admission.refusals));
+}
+
+// What only opening could show is refused like what the document showed.
+std::unexpected<Error> Monitor::refuse(const char* wall, const std::string& what, const char* cure) {
+  order_.admission.refusals = {{wall, what, cure}};
+  return usage(refusal_text(order_.admission.refusals));
 }
 
 // What a task's author would be told of his files, the engine's user is told of his mounts.
@@ -84,8 +91,7 @@ Result<void> Monitor::open_sources() {
     return {};
   }();
   if (opened) return check_sources();
-  return usage("benchsand refuses this container: wall mounts: " + opened.error().message +
-               " (cure: mount what the program needs, and nothing else)");
+  return refuse("mounts", opened.error().message, "mount what the program needs, and nothing else");
 }
 
 // 2. Prepare.
@@ -111,9 +117,7 @@ Result<void> Monitor::seed_output() {
                                              : TRY(ContainerOutput::of_user(place.source));
     return container_output_->seed(*output_, policy_);
   }();
-  if (!seeded)
-    return usage("benchsand refuses this container: wall output: " + seeded.error().message +
-                 " (cure: give a directory of your own, or mount it read-only)");
+  if (!seeded) return refuse("output", seeded.error().message, "give a directory of your own, or mount it read-only");
   for (const auto& notice : container_output_->notices()) facts_.notices.push_back(notice);
   return {};
 }
@@ -245,6 +249,7 @@ std::string Monitor::why_not(const RunReport& report) const {
 void Monitor::finish(const Result<void>& told) {
   if (!told) end_ = End{started_ ? Cause::killed : Cause::not_started, {}, {}, told.error().message};
   tear_down();
+  if (!order_.admission.refusals.empty()) static_cast<void>(record_refusal(host_, order_));  // no score either way
   if (!out_) return answer_callers(told.error().message);
   const RunReport report = judged();
   std::string why = why_not(report);

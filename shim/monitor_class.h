@@ -25,7 +25,8 @@ class Monitor : private Sandbox {
   Result<void> take_stdio();
   Result<void> claim();
   Result<void> open_sources();
-  Result<void> check_sources() const;
+  Result<void> check_sources();
+  std::unexpected<Error> refuse(const char* wall, const std::string& what, const char* cure);
   Result<void> prepare();
   Result<void> seed_output();
   Result<void> run_delegate_create();

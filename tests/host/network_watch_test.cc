@@ -97,7 +97,7 @@ TEST_CASE("a link that appears in the namespace is told, and more than can be he
     const Fd there = *sys::openat(sys::kHere, "/proc/thread-self/ns/net", O_RDONLY);
     const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     ifreq lo{};
-    std::strcpy(lo.ifr_name, "lo");
+    lo.ifr_name[0] = 'l', lo.ifr_name[1] = 'o';
     const auto set_lo = [&](bool up) {
       lo.ifr_flags = up ? IFF_UP : 0;
       static_cast<void>(::ioctl(socket.get(), SIOCSIFFLAGS, &lo));
