@@ -32,7 +32,6 @@ void note_container(const ContainerOrder& order, RunFacts& facts) {
   for (const auto& refusal : order.admission.refusals)
     refusals.push_back({{"wall", refusal.wall}, {"what", printable(refusal.what)}, {"cure", printable(refusal.cure)}});
   facts.admission = {{"edits", edits_json(order.admission.edits)}, {"refusals", refusals}};
-  for (const auto& notice : order.admission.notices) facts.notices.push_back(notice);
 }
 
 Result<void> record_refusal(const Host& host, const ContainerOrder& order) {

@@ -35,15 +35,32 @@ Result<void> close_inherited() {
   return {};
 }
 
+// The container that stands for a Kubernetes pod must live as long as the pod. Who else calls his container one gains no more than
+// that: the profile is as narrow as strict.
+bool is_pod_sandbox(const nlohmann::json& config, const std::string& root) {
+  const auto type = nlohmann::json::json_pointer("/annotations/io.kubernetes.cri.container-type");
+  return root.ends_with("/k8s.io") && config.is_object() && config.contains(type) && config[type] == "sandbox";
+}
+
 Result<ContainerOrder> take_order(const RuntimeContext& context, const RuntimeCall& call, const HostFacts& host) {
-  const ProfileText profile_text = TRY(runtime_profile(context));
+  const std::string text = TRY(sys::read_file(sys::kHere, call.bundle + "/config.json"));
+  const auto config = nlohmann::json::parse(text, nullptr, false);
+  const bool sandbox = is_pod_sandbox(config, call.root);
+  const ProfileText profile_text =
+      TRY(runtime_profile(sandbox ? RuntimeContext{context.called_as, "pod-sandbox"} : context));
   const Profile profile = TRY(parse_profile(profile_text.text, profile_text.name));
   const AdmitContext admitted_by{call.bundle, call.root, profile};
   ContainerOrder order;
-  const std::string config = TRY(sys::read_file(sys::kHere, call.bundle + "/config.json"));
-  order.admission = TRY(admit(config, admitted_by));
+  order.admission = TRY(admit(text, admitted_by));
+  order.name = container_name(config, call.id, ::getppid());
+  order.state.oci_version = config.value("ociVersion", "");
+  if (config.contains("annotations")) order.state.annotations = config["annotations"];
+  order.admission.task.name = order.name;
+  order.admission.task.profile = profile.name;
   if (auto policy = decide_admitted(order.admission, admitted_by, profile_text.sha256, host))
     order.policy = std::move(*policy);
+  order.policy.profile_name = profile.name;  // of a refused container too
+  order.policy.profile_sha256 = profile_text.sha256;
   order.state.root = call.root;
   order.state.id = call.id;
   order.state.bundle = call.bundle;
@@ -51,7 +68,6 @@ Result<ContainerOrder> take_order(const RuntimeContext& context, const RuntimeCa
   order.state.rootfs = order.policy.rootfs;
   order.memory_headroom_bytes = profile.memory_headroom_bytes;
   order.console_socket = call.console_socket;
-  order.name = container_name(nlohmann::json::parse(config, nullptr, false), call.id, ::getppid());
   return order;
 }
 

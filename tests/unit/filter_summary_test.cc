@@ -206,7 +206,7 @@ std::vector<std::string> shipped_profiles() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(BENCHSAND_SOURCE_DIR "/profiles"))
     if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
-  REQUIRE(names.size() == 6);
+  REQUIRE(names.size() == 7);
   return names;
 }
 
