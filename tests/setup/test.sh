@@ -18,6 +18,6 @@ for kind in tiny python native node jvm build image; do
 done
 
 status=0
-ctest --test-dir build --output-on-failure --output-junit junit.xml "$@" || status=$?
+ctest --test-dir build -j 2 --output-on-failure --output-junit junit.xml "$@" || status=$?
 "$setup/skipped.py" build/junit.xml
 exit "$status"
