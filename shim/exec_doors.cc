@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::uint64_t kThroughTheDoorWithinUs = 60'000'000;
 constexpr std::uint64_t kLookAgainUs = 1'000;  // while a task is being stopped
+constexpr std::uint64_t kLeavesWithinUs = 2'000'000;
 constexpr std::uint64_t kDiesWithinUs = 10'000'000;
 constexpr std::size_t kMostAtTheDoor = 16;
 
@@ -87,11 +88,16 @@ void ExecDoors::expect() {
 
 void ExecDoors::over() {
   if (expected_ > 0) --expected_;
-  tell_tasks();
+  last_over_us_ = sys::monotonic_us();
+  if (const auto armed = wake_up_later(); !armed) unread_ = armed.error().message;
+}
+
+bool ExecDoors::is_expected() const {
+  return expected_ > 0 || (last_over_us_ != 0 && sys::monotonic_us() < last_over_us_ + kLeavesWithinUs);
 }
 
 void ExecDoors::tell_tasks() {
-  tasks_->leave_delegates_alone(expected_ > 0 || at_the_door_ > 0);
+  tasks_->leave_delegates_alone(is_expected() || at_the_door_ > 0);
 }
 
 Result<void> ExecDoors::wake_up_by(const Fd& fd) {
@@ -103,7 +109,7 @@ Result<void> ExecDoors::wake_up_by(const Fd& fd) {
 
 // The nearest time at which somebody must be looked at again without having said anything.
 Result<void> ExecDoors::wake_up_later() {
-  std::uint64_t next = 0;
+  std::uint64_t next = is_expected() && expected_ == 0 ? last_over_us_ + kLeavesWithinUs : 0;
   for (const auto& visitor : visitors_) {
     if (visitor.step == Step::open) continue;
     const std::uint64_t due = visitor.step == Step::stopping ? sys::monotonic_us() + kLookAgainUs : visitor.deadline_us;
@@ -139,8 +145,9 @@ Result<void> ExecDoors::accept() {
     unread_ = connection.error().message;
     return {};
   }
-  if (expected_ == 0) privileges_.add("an exec", "nobody announced it");
-  if (at_the_door_ == kMostAtTheDoor || expected_ == 0) return {};  // closed: its exec fails
+  const bool expected = is_expected();
+  if (!expected) privileges_.add("an exec", "nobody announced it");
+  if (at_the_door_ == kMostAtTheDoor || !expected) return {};  // closed: its exec fails
   TRY_VOID(wake_up_by(*connection));
   Visitor visitor;
   visitor.connection = std::move(*connection);

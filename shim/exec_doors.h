@@ -29,7 +29,7 @@ class ExecDoors {
 
   // Around every exec that the delegate is told to do: until then nobody may come, and after it nobody more.
   void expect();
-  void over();
+  void over();  // what the delegate still has to clear away, or to finish, it is given a moment for
 
   const Fd& fd() const { return wakes_; }  // readable: ready() has something to do
   Result<std::optional<Cause>> ready();
@@ -69,6 +69,7 @@ class ExecDoors {
   void look_at_filter(const Result<BpfProgram>& attached);
   Result<void> wake_up_by(const Fd& fd);
   Result<void> wake_up_later();
+  bool is_expected() const;
   void tell_tasks();
 
   const SeccompListener* listener_;
@@ -82,7 +83,7 @@ class ExecDoors {
   Fd wakes_, timer_;
   std::list<Visitor> visitors_;  // those that came in stay: the supervisor answers them
   std::size_t at_the_door_ = 0;
-  std::uint64_t expected_ = 0, execs_ = 0;
+  std::uint64_t expected_ = 0, execs_ = 0, last_over_us_ = 0;
   Findings privileges_, syscalls_;
   std::string unread_;
 };
