@@ -128,9 +128,10 @@ class Stage:
             if compiled:
                 # This kernel cannot hand back an attached filter (no CONFIG_CHECKPOINT_RESTORE).
                 text = text.replace("filter_proof: dump", "filter_proof: compiled")
+                text = text.replace("wall_time:  {default: 10s,", f"wall_time:  {{default: {10 * self.slow}s,")
                 Path(f"/etc/benchsand/profiles/{name}.yaml").write_text(text)
             if name == "strict":
-                for old, new in (("name: strict", "name: quick"), ("wall_time:  {default: 10s,", f"wall_time:  {{default: {2 * self.slow}s,"),
+                for old, new in (("name: strict", "name: quick"), (f"wall_time:  {{default: {10 * self.slow}s,", f"wall_time:  {{default: {2 * self.slow}s,"),
                                  ("exec: allow", "exec: deny")):
                     if old not in text:
                         raise Wrong(f"profiles/strict.yaml has no {old!r} to change")

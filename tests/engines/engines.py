@@ -2,7 +2,7 @@
 """Real container engines with benchsand as their runtime, one scenario after the other.
 
 usage: engines.py --engine docker|podman|containerd --runtime BENCHSAND-RUNTIME --program BENCHSAND --tools FOLDER
-                  [--delegate crun|runc]... [--slow N] [--compiled] [--write-docs] [--open] [--flag TITLE]... [NAME...]
+                  [--delegate crun|runc]... [--slow N] [--compiled] [--write-docs] [--flag TITLE]... [NAME...]
 FOLDER has the test programs `candidate` and `intruder`. --slow stretches time limits, --compiled is for kernels that cannot
 hand back a filter; both are for the guest. --write-docs writes the engine's part of docs/engine-flags.md.
 """
@@ -31,24 +31,15 @@ def every_engine(function):
 
 SCENARIOS = {function.__name__: every_engine(function) for function in (flags.attempts_succeed_without_walls, flags.flags_leave_every_wall)}
 SCENARIOS = {**lifecycle.SCENARIOS, **SCENARIOS, **trouble.SCENARIOS}
-# What is asked for and does not hold yet, with the reason; --open runs these, too. An entry goes when its reason does.
-OPEN = {
-    "a_verdict_outlives_the_container": "under docker the record has no name",
-    "a_command_that_is_not_there": "docker 20.10 looks for other words than crun's or benchsand's to give exit status 127",
-    "an_exec_is_behind_the_same_walls": "exec",
-    "a_profile_may_deny_exec": "exec",
-    "tasks_of_ctr": "exec",
-    "a_link_appears_while_it_runs": "not scored, but the run goes on to its time limit",
-}
 DAEMONS = ("dockerd", "containerd")
 
 
 class Bench:
     """One engine, as a scenario sees it."""
 
-    def __init__(self, stage, engine, delegate, titles, write_docs, all_rows):
+    def __init__(self, stage, engine, delegate, titles, write_docs):
         self.stage, self.engine, self.slow, self.delegate = stage, engine, stage.slow, delegate
-        self.titles, self.write_docs, self.all_rows = titles, write_docs, all_rows
+        self.titles, self.write_docs = titles, write_docs
 
     def record(self, identity):
         return json.loads((self.stage.records / f"{identity}.json").read_text())
@@ -137,7 +128,6 @@ def main():
     parser.add_argument("--compiled", action="store_true")
     parser.add_argument("--write-docs", action="store_true")
     parser.add_argument("--flag", action="append", help="this row of the flags only")
-    parser.add_argument("--open", action="store_true", help="also what is known not to hold yet")
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
     if os.geteuid() != 0:
@@ -151,16 +141,13 @@ def main():
     engines.enter()
     stage = engines.Stage(given.runtime, given.program, [os.path.join(given.tools, tool) for tool in ("candidate", "intruder")],
                           os.environ.get("BENCHSAND_CACHE", "/var/cache/benchsand"), given.slow, given.compiled)
-    names = given.names or [name for name, function in SCENARIOS.items() if given.engine in function.engines and (given.open or name not in OPEN)]
-    if not given.names and not given.open:
-        for name, reason in OPEN.items():
-            print(f"open  {name}: {reason}")
+    names = given.names or [name for name, function in SCENARIOS.items() if given.engine in function.engines]
     failed = 0
     try:
         with engines.ENGINES[given.engine](stage) as engine:
             for delegate in given.delegate or ["crun", "runc"]:
                 stage.delegate(delegate)
-                failed += run_all(Bench(stage, engine, delegate, given.flag, given.write_docs, given.open), f"{given.engine}/{delegate}", names)
+                failed += run_all(Bench(stage, engine, delegate, given.flag, given.write_docs), f"{given.engine}/{delegate}", names)
     finally:
         stage.close()
     print(f"{given.engine}: {len(names)} scenarios, {failed} failed")
