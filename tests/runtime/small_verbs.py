@@ -59,7 +59,8 @@ class Container:
         self.folder.mkdir(mode=0o700)
         self.state = {"benchsand-container": 1, "root": self.root, "id": self.id, "run_id": self.run_id, "bundle": str(self.bundle),
                       "rootfs": str(rootfs), "delegate": given.engine, "profile": "strict", "oci_version": "1.0.2",
-                      "created": "2026-01-02T03:04:05Z", "pid": self.pid, "pid_start_time": start_time(self.pid), "annotations": {"a": "b"}}
+                      "created": "2026-01-02T03:04:05Z", "pid": self.pid, "pid_start_time": start_time(self.pid), "monitor": self.pid,
+                      "monitor_start_time": start_time(self.pid), "annotations": {"a": "b"}}
         (self.folder / "state.json").write_text(json.dumps(self.state))
 
     def delegate(self, *words):

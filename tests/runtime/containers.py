@@ -1,0 +1,304 @@
+#!/usr/bin/env python3
+"""Containers made by benchsand-runtime alone, as an engine would call it: create, start, run, exec, update, delete.
+
+usage: containers.py --runtime benchsand-runtime --program benchsand --engine crun|runc [--compiled] [NAME...]
+
+Runs in a mount namespace of its own with records, settings and profiles of its own. --compiled: for a kernel that cannot hand back a filter.
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+BASE = Path("/run/benchsand")
+PR_SET_CHILD_SUBREAPER = 36
+SCENARIOS = []
+
+
+def scenario(function):
+    SCENARIOS.append(function)
+    return function
+
+
+class Wrong(Exception):
+    """Something is not as it must be."""
+
+
+def equal(what, observed, expected):
+    if observed != expected:
+        raise Wrong(f"{what}: {observed!r}, expected {expected!r}")
+
+
+def wait_for(what, condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise Wrong(f"{what}: not after {seconds} s")
+        time.sleep(0.02)
+
+
+class Containers:
+    """A bundle and the calls about it."""
+
+    count = 0
+
+    def __init__(self, given, work):
+        self.given, self.work, self.root, self.runs = given, work, str(work / "root"), set()
+        self.bundle = work / "bundle"
+        rootfs = self.bundle / "rootfs"
+        (rootfs / "bin").mkdir(parents=True)
+        for name in ("sh", "sleep"):
+            shutil.copy(shutil.which("busybox"), rootfs / "bin" / name)
+        self.call("spec", "--bundle", self.bundle)
+        self.plain = json.loads((self.bundle / "config.json").read_text())
+
+    def call(self, *words, root=None, **more):
+        # Files, for a pipe is the container's, and would be open for as long as it lives.
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+            done = subprocess.run([self.given.runtime, "--root", root or self.root, *map(str, words)], stdout=out, stderr=err, timeout=200,
+                                  stdin=subprocess.DEVNULL, check=False, **more)
+            for stream in (out, err):
+                stream.seek(0)
+            done.stdout, done.stderr = out.read(), err.read()
+        return done
+
+    def good(self, *words, **more):
+        done = self.call(*words, **more)
+        if done.returncode != 0:
+            raise Wrong(f"{words}: status {done.returncode}, {done.stderr!r}")
+        return done.stdout
+
+    def refused(self, words, *words_of_error, **more):
+        done = self.call(*words, **more)
+        if done.returncode == 0 or not all(word in done.stderr for word in words_of_error):
+            raise Wrong(f"{words}: status {done.returncode}, {done.stderr!r}, expected an error with {words_of_error}")
+
+    def bundle_of(self, script, annotations=None):
+        config = json.loads(json.dumps(self.plain))
+        config["process"]["args"], config["process"]["terminal"] = ["/bin/sh", "-c", script], False
+        if annotations:
+            config["annotations"] = annotations
+        (self.bundle / "config.json").write_text(json.dumps(config))
+
+    def new(self, script, root=None, annotations=None):
+        """The id and init's number of a container that is created."""
+        Containers.count += 1
+        identity = f"bsc-{os.getpid()}-{Containers.count}"
+        self.bundle_of(script, annotations)
+        self.good("create", "--bundle", self.bundle, "--pid-file", self.work / "pid", identity, root=root)
+        self.runs.add(self.state_file(identity)["run_id"])
+        text = (self.work / "pid").read_text()
+        if not text.isdigit():
+            raise Wrong(f"pid file: {text!r}")
+        return identity, int(text)
+
+    def status(self, identity, root=None):
+        return json.loads(self.good("state", identity, root=root))["status"]
+
+    def record(self, identity):
+        return json.loads(Path(f"/var/lib/benchsand/records/{identity}.json").read_text())
+
+    def outcome(self, identity):
+        record = self.record(identity)
+        return record["verdict"]["scored"], record["verdict"]["outcome"], record["end"]["cause"]
+
+    def state_file(self, identity):
+        for path in BASE.glob("containers/*/state.json"):
+            state = json.loads(path.read_text())
+            if state["id"] == identity:
+                return state
+        raise Wrong(f"{identity} has no state")
+
+
+def reap(pid):
+    """Its wait status. We are the subreaper, as containerd's shim is."""
+    return os.waitpid(pid, 0)[1]
+
+
+@scenario
+def a_life(c):
+    identity, pid = c.new("echo hello; exit 7")
+    equal("status", c.status(identity), "created")
+    c.good("start", identity)
+    equal("wait status", os.waitstatus_to_exitcode(reap(pid)), 7)
+    # The engine has just heard of the end: the record must be there already.
+    equal("record", c.outcome(identity), (True, "failed", "exited"))
+    equal("exit code", c.record(identity)["end"]["exit_code"], 7)
+    equal("status", c.status(identity), "stopped")
+    c.good("delete", identity)
+    c.refused(["state", identity], "does not exist")
+    equal("mode", oct(os.stat(f"/var/lib/benchsand/records/{identity}.json").st_mode & 0o7777), "0o600")
+
+
+@scenario
+def a_signal_of_its_own_is_kept(c):
+    for script, expected in (("kill -9 $$; sleep 5", None), ("(kill -SEGV $$); trap '' TERM; kill -TERM $$; exit 3", 3)):
+        identity, pid = c.new(script)
+        c.good("start", identity)
+        status = os.waitstatus_to_exitcode(reap(pid))
+        if expected is not None:
+            equal("exit code", status, expected)
+        end = c.record(identity)["end"]
+        equal("the record says what the engine saw", (end["exit_code"], end["signal"]), (status, None) if status >= 0 else (None, -status))
+        c.good("delete", identity)
+
+
+@scenario
+def an_id_is_taken_once(c):
+    identity, pid = c.new("exit 0")
+    c.refused(["create", "--bundle", c.bundle, identity], "already exists")
+    other = str(c.work / "other-root")
+    c.good("create", "--bundle", c.bundle, "--pid-file", c.work / "pid2", identity, root=other)  # another engine's id
+    c.good("start", identity)
+    c.refused(["start", identity], identity)
+    reap(pid)
+    c.good("delete", identity)
+    c.good("delete", "--force", identity, root=other)
+    reap(int((c.work / "pid2").read_text()))
+
+
+@scenario
+def what_never_started_has_no_score(c):
+    identity, pid = c.new("exit 0")
+    c.good("delete", identity)
+    reap(pid)
+    equal("record", c.outcome(identity), (False, "fault", "not-started"))
+
+
+@scenario
+def running_ones_are_deleted_by_force_alone(c):
+    identity, pid = c.new("sleep 1000")
+    c.good("start", identity)
+    c.refused(["delete", identity], "running")
+    c.good("delete", "--force", identity)
+    equal("signal", os.WTERMSIG(reap(pid)), signal.SIGKILL)
+    equal("record", c.outcome(identity), (False, "fault", "killed"))
+
+
+@scenario
+def run_returns_what_the_program_returned(c):
+    c.bundle_of("echo out; echo err >&2; exit 5")
+    done = c.call("run", "--bundle", c.bundle, f"bsc-run-{os.getpid()}")
+    equal("run", (done.returncode, done.stdout, done.stderr), (5, "out\n", "err\n"))
+
+
+@scenario
+def exec_and_update_of_one_that_runs(c):
+    identity, pid = c.new("while [ ! -e /output/go ]; do sleep 0.05; done; exit 4")
+    c.refused(["exec", identity, "/bin/sh", "-c", "exit 0"], "not running")
+    c.good("start", identity)
+    done = c.call("exec", identity, "/bin/sh", "-c", "read x < /proc/self/status; echo $x; exit 9")
+    equal("exec", (done.returncode, done.stdout), (9, "Name: sh\n"))
+    c.refused(["update", "--memory", "many", identity], "memory")
+    c.good("update", "--memory", 128 << 20, "--memory-swap", "-1", "--pids-limit", 0, identity)
+    c.good("exec", identity, "/bin/sh", "-c", ": > /output/go")
+    equal("exit code", os.waitstatus_to_exitcode(reap(pid)), 4)
+    record = c.record(identity)
+    equal("record", c.outcome(identity), (True, "failed", "exited"))
+    equal("execs", record["evidence"]["spent"]["evidence"]["execs"]["observed"], 2)
+    equal("memory", record["policy"]["limits"]["memory_bytes"], 128 << 20)
+    c.good("delete", identity)
+
+
+@scenario
+def no_container_without_its_monitor(c):
+    for started in (False, True):
+        identity, pid = c.new("sleep 1000")
+        if started:
+            c.good("start", identity)
+        os.kill(c.state_file(identity)["monitor"], signal.SIGKILL)
+        if not started:
+            c.refused(["start", identity], "monitor")
+        c.good("delete", "--force", identity)
+        reap(pid)
+        equal("record", c.outcome(identity), (False, "fault", "not-started"))
+
+
+@scenario
+def a_pod_s_sandbox_lives_as_long_as_the_pod(c):
+    root = str(c.work / "k8s.io")
+    identity, pid = c.new("trap 'exit 0' TERM; while :; do sleep 0.05; done", root=root, annotations={"io.kubernetes.cri.container-type": "sandbox"})
+    c.good("start", identity, root=root)
+    c.refused(["exec", identity, "/bin/sh"], "exec", root=root)
+    c.good("kill", identity, "TERM", root=root)
+    equal("exit code", os.waitstatus_to_exitcode(reap(pid)), 0)
+    equal("profile", c.record(identity)["profile"]["name"], "pod-sandbox")
+    equal("wall time", c.record(identity)["policy"]["limits"]["wall_time_us"], 87600 * 3600 * 10**6)
+    c.good("delete", identity, root=root)
+    # Not for everybody who says so.
+    identity, pid = c.new("exit 0", annotations={"io.kubernetes.cri.container-type": "sandbox"})
+    c.good("start", identity)
+    reap(pid)
+    equal("profile", c.record(identity)["profile"]["name"], "strict")
+    c.good("delete", identity)
+
+
+def left_behind(work, runs):
+    """Of ours: others may use this host too."""
+    states = [json.loads(path.read_text()) for path in BASE.glob("containers/*/state.json")]
+    left = [state["id"] for state in states if state["root"].startswith(str(work))]
+    left += [path.name for path in BASE.glob("r*") if path.name in runs]
+    return left + [str(path) for path in Path("/sys/fs/cgroup").glob("**/benchsand/r*") if path.name in runs]
+
+
+def own_places(given, work):
+    """Nothing of the host's /etc/benchsand and /var/lib/benchsand is used or changed."""
+    for place, folder in (("/etc/benchsand", work / "etc"), ("/var/lib/benchsand", work / "var")):
+        folder.mkdir(mode=0o755)
+        Path(place).mkdir(exist_ok=True)
+        subprocess.run(["mount", "--bind", folder, place], check=True)
+    (work / "var").chmod(0o700)
+    (work / "etc/runtime.yaml").write_text(f"delegate: {given.engine}\n")
+    if given.compiled:
+        (work / "etc/profiles").mkdir()
+        for name in ("strict", "pod-sandbox"):
+            text = (Path(__file__).parents[2] / f"profiles/{name}.yaml").read_text()
+            (work / f"etc/profiles/{name}.yaml").write_text(text.replace("filter_proof: dump", "filter_proof: compiled"))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--runtime", type=Path, required=True)
+    parser.add_argument("--program", type=Path, required=True)
+    parser.add_argument("--engine", choices=("crun", "runc"), required=True)
+    parser.add_argument("--compiled", action="store_true")
+    parser.add_argument("names", nargs="*")
+    given = parser.parse_args()
+    if os.geteuid() != 0:
+        print("skipped: needs root")
+        return 77
+    os.unshare(os.CLONE_NEWNS) if hasattr(os, "unshare") else ctypes.CDLL(None).unshare(0x20000)
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="bsc-") as folder:
+        work = Path(folder)
+        own_places(given, work)
+        containers = Containers(given, work)
+        wanted = [function for function in SCENARIOS if not given.names or function.__name__ in given.names]
+        for function in wanted:
+            started = time.monotonic()
+            try:
+                function(containers)
+                equal("left behind", left_behind(work, containers.runs), [])
+                print(f"ok   {given.engine} {function.__name__} ({time.monotonic() - started:.1f} s)")
+            except (Wrong, OSError, KeyError, subprocess.SubprocessError) as error:
+                failed += 1
+                print(f"FAIL {type(error).__name__}: {error}\n     {given.engine} {function.__name__}")
+        for place in ("/etc/benchsand", "/var/lib/benchsand"):
+            subprocess.run(["umount", "--lazy", place], check=True)
+    print(f"{given.engine}: {len(wanted)} scenarios, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
