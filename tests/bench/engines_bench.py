@@ -74,11 +74,12 @@ def monitor_of(stage, container):
 
 
 def call_costs(stage, runtime, runs):
-    """CPU milliseconds of each OCI call, of the shim and of the delegate alone; and the monitor's highest resident KiB."""
+    """CPU milliseconds of each OCI call, of the shim and of the delegate alone; the monitor's from its beginning to the open door, without
+    the delegate that it calls; and its highest resident KiB."""
     delegate = shutil.which("crun")
     folder = bundle(stage, delegate)
     used = {name: {call: [] for call in CALLS} for name in ("benchsand", "crun")}
-    resident = []
+    resident, monitor_ms = [], []
     for number in range(runs + 1):
         for name, program in (("benchsand", stage.bin / "benchsand"), ("crun", delegate)):
             container = f"{stage.token}-{name}-{number}"
@@ -93,11 +94,14 @@ def call_costs(stage, runtime, runs):
                     used[name][call].append(milliseconds)
                 if call == "state" and name == "benchsand" and (monitor := monitor_of(stage, container)):
                     lines = Path(f"/proc/{monitor}/status").read_text().splitlines()
+                    # The first figure of schedstat is exact, where stat counts whole ticks.
+                    monitor_ms.append(int(Path(f"/proc/{monitor}/schedstat").read_text().split()[0]) / 1e6)
                     resident += [int(line.split()[1]) for line in lines if line.startswith("VmHWM")]
                 if call == "kill":
                     time.sleep(0.1)
     medians = {name: {call: round(statistics.median(list_), 2) for call, list_ in calls.items()} for name, calls in used.items()}
-    return {"cpu_ms": medians, "monitor_kib": max(resident, default=None)}
+    return {"cpu_ms": medians, "monitor_ms": round(statistics.median(monitor_ms), 1) if monitor_ms else None,
+            "monitor_kib": max(resident, default=None)}
 
 
 def table(result):
@@ -109,8 +113,8 @@ def table(result):
         rows += [(f"{engine} run, {name}", f"{taken} ms", "") for name, taken in times.items()]
         rows.append((f"{engine} run, benchsand against plain", round(times["benchsand"] / plain, 3), "<= 1.00"))
     cpu = result["calls"]["cpu_ms"]
-    rows += [(f"CPU of {call} beyond the delegate's", f"{cpu['benchsand'][call] - cpu['crun'][call]:.2f} ms ({cpu['benchsand'][call]} and {cpu['crun'][call]})",
-              "<= 3 ms") for call in CALLS]
+    rows += [(f"CPU of {call}, and of crun's", f"{cpu['benchsand'][call]} and {cpu['crun'][call]} ms", "<= 3 ms more") for call in CALLS]
+    rows.append(("CPU of the monitor until the door is open", f"{result['calls']['monitor_ms']} ms", ""))
     rows.append(("monitor, highest resident", f"{result['calls']['monitor_kib']} KiB", "<= 8192 KiB"))
     widths = [max(len(str(row[i])) for row in rows) for i in range(2)]
     for row in rows:
