@@ -206,7 +206,7 @@ class Engine:
 
     def __exit__(self, *_):
         self.stop()
-        for cgroup in own_cgroups(self.cgroup):
+        for cgroup in (*own_cgroups(self.cgroup), *own_cgroups(f"{self.cgroup}-elsewhere")):
             os.rmdir(cgroup)
 
     def cli(self, *arguments, timeout=60, **keys):
