@@ -112,6 +112,15 @@ void paths(Admitting& admitting) {
     const json* asked = admitting.find(field);
     admitting.edit(field, asked == nullptr ? "none" : brief(*asked), "benchsand's own list", "mounts");
   }
+  const json* hidden = admitting.find("/linux/maskedPaths");
+  if (hidden == nullptr) return;
+  // Benchsand's list covers the kernel's files. A file of the image that somebody hides must not come to light.
+  for (const json& entry : *hidden) {
+    const std::string path = normal_path(entry.get<std::string>());
+    if (!is_inside(path, "/proc") && !is_inside(path, "/sys"))
+      admitting.refuse("mounts", "the path " + in_quotes(path) + " cannot be hidden",
+                       "leave it out of the image, or mount another file there read-only");
+  }
 }
 
 void propagation(Admitting& admitting) {
@@ -151,7 +160,9 @@ const std::vector<NamedRule> kLinuxRules{
     {{"/linux/intelRdt, memoryPolicy, timeOffsets", "memory", "refused"}, wishes},
     {{"/linux/personality", "syscalls", "`LINUX` without flags is left out, others refused"}, personality},
     {{"/linux/seccomp", "syscalls", "the profile's filter"}, seccomp},
-    {{"/linux/maskedPaths, readonlyPaths", "mounts", "benchsand's own"}, paths},
+    {{"/linux/maskedPaths, readonlyPaths", "mounts",
+      "benchsand's own; a masked path outside `/proc` and `/sys` is refused"},
+     paths},
     {{"/linux/rootfsPropagation", "mounts", "private"}, propagation},
     {{"/linux/cgroupsPath", "evidence", "the run's own"}, cgroups_path},
     {{"/linux/mountLabel", "privileges", "kept"}, keep},
