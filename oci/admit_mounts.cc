@@ -188,8 +188,13 @@ void sort_mount(Admitting& admitting, const std::vector<Mount>& all, const Mount
     return admitting.refuse("mounts", "the mount at " + in_quotes(mount.target) + " is in a place that benchsand fills",
                             "mount it elsewhere, as at /task");
   if (!mount.is_bind() && mount.type != "tmpfs") return refuse_type(admitting, mount);
-  if (mount.type == "tmpfs" && mount.read_only())
-    return admitting.edit(mount.field, "an empty read-only tmpfs at " + mount.target, "left out", "mounts");
+  if (mount.type == "tmpfs" && mount.read_only()) {
+    // With tmpcopyup it shows what the image has there; without, it hides it.
+    if (mount.has("tmpcopyup"))
+      return admitting.edit(mount.field, "a read-only tmpfs at " + mount.target, "left out", "mounts");
+    return admitting.refuse("mounts", "the path " + in_quotes(mount.target) + " cannot be hidden by an empty tmpfs",
+                            "mount an empty directory there read-only");
+  }
   if (mount.is_bind()) {
     if (auto refused = source_refused(mount.source, mount.target)) {
       admitting.result.refusals.push_back(std::move(*refused));
@@ -257,8 +262,8 @@ const std::vector<NamedRule> kMountRules{
     {{"/mounts", "mounts",
       "`/proc` and `/dev` are benchsand's own; `/sys`, `/dev/pts`, `/dev/shm`, `/dev/mqueue` and cgroups are left out, "
       "and so are the host's own `/etc/hosts`, `/etc/hostname`, `/etc/resolv.conf` and the "
-      "tmpfs that `ctr` and `podman --read-only` add; other targets in `/proc`, `/dev`, `/sys` and other types than "
-      "bind and tmpfs are refused"},
+      "tmpfs that `ctr` and `podman --read-only` add; other targets in `/proc`, `/dev`, `/sys`, other types than "
+      "bind and tmpfs, and an empty read-only tmpfs, which would hide what the image has there, are refused"},
      mounts},
     {{"/mounts/* of an engine's files", "rootfs",
       "`/etc/hosts`, `/etc/hostname`, `/etc/resolv.conf`, `/run/.containerenv`, `/run/secrets`, the `--init` program: "

@@ -8,6 +8,7 @@ DIR is a checkout of crun, of the version that is installed (crun --version name
 """
 
 import argparse
+import contextlib
 import os
 import re
 import shutil
@@ -36,6 +37,10 @@ def thaw():
             time.sleep(0.1)
 
 
+def container_cgroups():
+    return set(Path("/sys/fs/cgroup").glob("*/test-tmp*"))
+
+
 def build_init(sources, work):
     """The suite's program inside containers; crun's configure is not needed for it."""
     (work / "config.h").write_text("#define HAVE_ERROR_H 1\n#define HAVE_SECCOMP 1\n")
@@ -48,6 +53,7 @@ def run_file(work, file, runtime):
     environment = {**os.environ, "OCI_RUNTIME": str(runtime), "INIT": str(work / "tests/init"), "PYTHONDONTWRITEBYTECODE": "1"}
     environment.pop("RUN_TESTS", None)
     # A pid namespace of its own: whatever a test leaves behind ends with it. The shell is its first process and reaps.
+    older = container_cgroups()
     words = ["unshare", "-m", "-p", "--fork", "--kill-child", "--mount-proc", "sh", "-c", f'/usr/bin/python3 "$0"; {THAW}', f"tests/{file}"]
     with open(work / "output", "w+", encoding="utf-8", errors="replace") as output:
         process = subprocess.Popen(words, cwd=work, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
@@ -57,6 +63,10 @@ def run_file(work, file, runtime):
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         thaw()
+        # crun leaves the cgroups of the frozen container.
+        for cgroup in container_cgroups() - older:
+            with contextlib.suppress(OSError):
+                cgroup.rmdir()
         # What a killed test leaves would stop the next one: its folder is named after a number in a new pid namespace.
         for left in work.glob(".testsuite-run-*"):
             shutil.rmtree(left)

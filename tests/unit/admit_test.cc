@@ -235,6 +235,8 @@ TEST_CASE("one change of a plain document, and the rule that answers it") {
       {"/mounts/0", mount({{"destination", "/dev/kvm"}}), "mounts", ""},
       {"/mounts/0", mount({{"destination", "/srv/../sys/x"}}), "mounts", ""},
       {"/mounts/0", mount({{"destination", "/proc"}}), "", "/mounts/0"},
+      {"/mounts/0", {{"destination", "/x"}, {"type", "tmpfs"}, {"options", {"nosuid", "ro"}}}, "mounts", ""},
+      {"/mounts/0", {{"destination", "/x"}, {"type", "tmpfs"}, {"options", {"ro", "tmpcopyup"}}}, "", "/mounts/0"},
       {"/mounts/0", {{"destination", "/x"}, {"type", "overlay"}, {"source", "overlay"}}, "mounts", ""},
       {"/mounts/0", {{"destination", "/x"}, {"type", "proc"}, {"source", "proc"}}, "mounts", ""},
       {"/mounts/0", {{"destination", "/x"}, {"type", "cgroup"}, {"source", "cgroup"}}, "mounts", ""},
