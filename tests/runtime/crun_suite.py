@@ -55,8 +55,9 @@ def run_file(work, file, runtime):
     # A pid namespace of its own: whatever a test leaves behind ends with it. The shell is its first process and reaps.
     older = container_cgroups()
     words = ["unshare", "-m", "-p", "--fork", "--kill-child", "--mount-proc", "sh", "-c", f'/usr/bin/python3 "$0"; {THAW}', f"tests/{file}"]
-    with open(work / "output", "w+", encoding="utf-8", errors="replace") as output:
-        process = subprocess.Popen(words, cwd=work, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+    # Not /dev/null: crun gives it to the user of a container in a user namespace.
+    with open(work / "stdin", "w+") as stdin, open(work / "output", "w+", encoding="utf-8", errors="replace") as output:
+        process = subprocess.Popen(words, cwd=work, env=environment, stdin=stdin, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
         try:
             process.wait(SECONDS)
         except subprocess.TimeoutExpired:
