@@ -5,8 +5,9 @@ ARG BASE=debian:12-slim
 FROM ${BASE} AS build
 COPY tests/setup/packages.sh /
 RUN /packages.sh build
+ARG BUILD_TYPE=Release
 COPY . /source
-RUN cmake -G Ninja -S /source -B /build && cmake --build /build --target deb
+RUN cmake -G Ninja -S /source -B /build -DCMAKE_BUILD_TYPE=${BUILD_TYPE} && cmake --build /build --target deb
 
 FROM ${BASE}
 COPY tests/setup/packages.sh /

@@ -83,8 +83,8 @@ dir=${2:-$cache/$kind-rootfs}
 parent=$(dirname "$dir")
 mkdir -p "$parent"
 
-# Two builders at once: the second waits and finds it done.
-exec 9>"$parent/.lock"
+# Two builders of one kind at once: the second waits and finds it done.
+exec 9>"$parent/.$kind.lock"
 flock 9
 if [ ! -d "$dir" ]; then
   say "building $dir"
