@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -26,6 +27,13 @@ constexpr std::size_t kMostAtTheDoor = 16;
 
 Result<bool> is_readable(const Fd& fd) {
   return TRY(sys::poll_one(fd, POLLIN, 0)) != 0;
+}
+
+// The other end was closed, as a delegate does that fails or is killed: anybody inside may kill it.
+bool is_closed(const Fd& connection) {
+  char byte = 0;
+  const ssize_t n = ::recv(connection.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return n == 0 || (n < 0 && errno == ECONNRESET);
 }
 
 std::string name_of(const Notification& notification) {
@@ -167,6 +175,7 @@ Result<bool> ExecDoors::advance(Visitor& visitor) {
 
 Result<bool> ExecDoors::receive(Visitor& visitor) {
   if (!TRY(is_readable(visitor.connection))) return true;
+  if (is_closed(visitor.connection)) return false;
   visitor.notify = TRY(receive_seccomp_fd(visitor.connection, id_));
   visitor.connection.reset();
   TRY_VOID(wake_up_by(visitor.notify.fd()));
@@ -193,7 +202,9 @@ Result<bool> ExecDoors::wait_for_exec(Visitor& visitor) {
   }
   visitor.held = *notification;
   if (visitor.filter_read || policy_->filter_proof == FilterProof::compiled) return judge(visitor);
-  TRY_VOID(begin_to_stop(visitor));
+  const auto begun = begin_to_stop(visitor);
+  // One that was killed meanwhile is met again at its end.
+  if (!begun && TRY(visitor.notify.still_waits(visitor.held))) return std::unexpected(begun.error());
   return true;
 }
 
@@ -219,7 +230,9 @@ Result<bool> ExecDoors::read_filter(Visitor& visitor) {
   }
   if (!visitor.seized) TRY_VOID(seize(visitor));
   if (!visitor.seized || !TRY(sys::ptrace_next_stop(task))) return true;
-  look_at_filter(filter_of_stopped(task));
+  const auto attached = filter_of_stopped(task);
+  if (!attached && attached.error().error_number == ESRCH) return true;  // killed, and soon at its end
+  look_at_filter(attached);
   visitor.step = Step::exec_again;
   visitor.filter_read = true;
   TRY_VOID(sys::ptrace_resume(PTRACE_DETACH, task, 0));
@@ -242,7 +255,9 @@ Result<bool> ExecDoors::judge(Visitor& visitor) {
     // Of a task that was killed meanwhile there is nothing to limit.
     if (!limited && TRY(visitor.notify.still_waits(visitor.held))) return std::unexpected(limited.error());
   }
-  TRY_VOID(look_at(visitor));
+  const auto looked = look_at(visitor);
+  if (!looked && TRY(visitor.notify.still_waits(visitor.held))) return std::unexpected(looked.error());
+  if (!looked) return true;  // killed: its descriptor says so next
   if (!privileges_.none() || !syscalls_.none()) return false;
   // False: a signal voided the wait, and the same exec comes again.
   if (!TRY(visitor.notify.let_run(visitor.held))) return true;

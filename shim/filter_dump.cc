@@ -50,11 +50,13 @@ Result<BpfProgram> dump_filter(pid_t task) {
 
 Result<BpfProgram> filter_of_stopped(pid_t task) {
   const long length = ::ptrace(PTRACE_SECCOMP_GET_FILTER, task, nullptr, nullptr);
-  if (length <= 0)
-    return fault(
-        sys_error("ptrace", "PTRACE_SECCOMP_GET_FILTER", errno).error().message +
+  if (length <= 0) {
+    Error error = sys_error("ptrace", "PTRACE_SECCOMP_GET_FILTER", errno).error();
+    error.message +=
         "; the kernel needs CONFIG_CHECKPOINT_RESTORE, and benchsand must be root without a seccomp filter of its own "
-        "(a profile may say filter_proof: compiled)");
+        "(a profile may say filter_proof: compiled)";
+    return std::unexpected(std::move(error));
+  }
   std::vector<sock_filter> filter(static_cast<std::size_t>(length));
   if (::ptrace(PTRACE_SECCOMP_GET_FILTER, task, nullptr, filter.data()) != length)
     return sys_error("ptrace", "PTRACE_SECCOMP_GET_FILTER", errno);

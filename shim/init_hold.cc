@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::uint64_t kDiesWithinUs = 10'000'000;
 constexpr std::uint64_t kSeizedWithinUs = 1'000'000;
+constexpr std::uint64_t kFaultsWithinUs = 1'000'000;
 
 // The text behind "NAME:\t" in /proc/PID/status.
 Result<std::string> status_field(const std::string& text, const std::string& name, const std::string& source) {
@@ -35,16 +36,28 @@ bool is_own_fault(const siginfo_t& info) {
   return info.si_code > 0 && std::find(std::begin(kFaults), std::end(kFaults), info.si_signo) != std::end(kFaults);
 }
 
-// A trap has the instruction behind it; to trap again, it has to be executed again: int3, or syscall.
-Result<void> rewind_trap(pid_t task, const siginfo_t& info) {
+// Makes a fault that init stands before come again. A trap has the instruction behind it: int3, or syscall. And not every SIGSEGV
+// comes of an instruction (a signal frame that cannot be written or read does not), so init goes on where it has no memory.
+// False: it was killed meanwhile.
+Result<bool> rewind_fault(pid_t task, const siginfo_t& info) {
+  constexpr std::uint64_t kKernels = 0xffff800000000000;  // never the program's
   const std::uint64_t length = info.si_signo == SIGSYS                                 ? 2
                                : info.si_signo == SIGTRAP && info.si_code == SI_KERNEL ? 1
                                                                                        : 0;
   user_regs_struct registers{};
-  if (::ptrace(PTRACE_GETREGS, task, nullptr, &registers) != 0) return sys_error("ptrace", "PTRACE_GETREGS", errno);
-  registers.rip -= length;
-  if (::ptrace(PTRACE_SETREGS, task, nullptr, &registers) != 0) return sys_error("ptrace", "PTRACE_SETREGS", errno);
-  return {};
+  const auto failed = [](const char* request) -> Result<bool> {
+    if (errno == ESRCH) return false;
+    return sys_error("ptrace", request, errno);
+  };
+  if (::ptrace(PTRACE_GETREGS, task, nullptr, &registers) != 0) return failed("PTRACE_GETREGS");
+  registers.rip = info.si_signo == SIGSEGV ? kKernels : registers.rip - length;
+  if (::ptrace(PTRACE_SETREGS, task, nullptr, &registers) != 0) return failed("PTRACE_SETREGS");
+  return true;
+}
+
+// After a single step the next instruction would be executed first, and it may be any.
+bool comes_again(const siginfo_t& info) {
+  return info.si_signo != SIGTRAP || info.si_code == SI_KERNEL;
 }
 
 bool is_stopping(int signal) {
@@ -77,7 +90,7 @@ Result<InitHold> InitHold::seize(pid_t init) {
 InitHold::~InitHold() {
   if (!pidfd_ || !ends_at_destruction_) return;
   static_cast<void>(sys::pidfd_send_signal(pidfd_, SIGKILL));
-  static_cast<void>(release(sys::monotonic_us() + kDiesWithinUs));
+  static_cast<void>(release(sys::monotonic_us() + kDiesWithinUs, false));
 }
 
 Result<bool> InitHold::serve() {
@@ -122,9 +135,10 @@ Result<void> InitHold::pass_on_signal(pid_t task, int signal, bool& over) {
   const bool spared = namespace_init_ && signal == SIGSTOP && info.si_code <= 0 && info.si_pid != 0;
   // And while it is traced, it is spared even its own faults: it would fault for ever.
   if (namespace_init_ && is_own_fault(info) && !TRY(is_caught(task, signal))) {
-    TRY_VOID(rewind_trap(task, info));
+    if (!TRY(rewind_fault(task, info))) return {};
     if (task == init_) {
       dying_of_ = signal;
+      comes_again_ = comes_again(info);
       return {};
     }
     over = true;
@@ -150,19 +164,43 @@ Result<bool> InitHold::also(pid_t task) {
   return true;
 }
 
-// Untraced, it faults once more and dies of it as it would have. Only then the kernel gives it to its parent at once.
-Result<int> InitHold::let_die_of_fault(std::uint64_t deadline_us) {
-  TRY_VOID(sys::ptrace_resume(PTRACE_DETACH, init_, *dying_of_));
-  if (TRY(sys::poll_one(pidfd_, POLLIN, deadline_us)) == 0)
-    return fault("let init die of signal " + std::to_string(*dying_of_) + ": it is still there");
-  return *dying_of_;
+// Untraced, it faults once more and dies of it as it would have. Only then the kernel gives it to its parent at once. Another
+// thread, another process that shares memory or a handler could undo the fault; init would go on with nobody watching.
+Result<int> InitHold::let_die_of_fault(std::uint64_t deadline_us, bool alone) {
+  const bool single = TRY(sys::list_directory(dir_.get(), "task")).size() == 1;
+  if (!alone || !single || !comes_again_) return kill_at_fault(deadline_us);
+  std::uint64_t every = ~std::uint64_t{0};
+  if (::ptrace(PTRACE_SETSIGMASK, init_, sizeof every, &every) != 0) return kill_at_fault(deadline_us);
+  TRY_VOID(sys::ptrace_resume(PTRACE_DETACH, init_, 0));
+  const std::uint64_t soon = sys::monotonic_us() + kFaultsWithinUs;
+  if (TRY(sys::poll_one(pidfd_, POLLIN, std::min(deadline_us, soon))) != 0) return *dying_of_;
+  static_cast<void>(sys::pidfd_send_signal(pidfd_, SIGKILL));
+  return fault("let init die of signal " + std::to_string(*dying_of_) + ": it is still there");
 }
 
-Result<int> InitHold::release(std::uint64_t deadline_us) {
+// Its parent sees SIGKILL, or what else has ended it before.
+Result<int> InitHold::kill_at_fault(std::uint64_t deadline_us) {
+  const auto killed = sys::pidfd_send_signal(pidfd_, SIGKILL);
+  if (!killed && killed.error().error_number != ESRCH) return std::unexpected(killed.error());
+  for (;;) {
+    static_cast<void>(TRY(serve()));  // the other threads that are held
+    if (const auto status = TRY(sys::ptrace_take_exit(init_)))
+      return (*status & 0x7f) == SIGKILL ? *dying_of_ : *status;
+    if (TRY(sys::poll_one(signals_, POLLIN, deadline_us)) == 0)
+      return fault("end init, which faulted with signal " + std::to_string(*dying_of_) + ": it is still there");
+  }
+}
+
+Result<int> InitHold::release(std::uint64_t deadline_us, bool alone) {
   ends_at_destruction_ = false;
+  if (!released_) released_ = TRY(let_go(deadline_us, alone));
+  return *released_;
+}
+
+Result<int> InitHold::let_go(std::uint64_t deadline_us, bool alone) {
   for (;;) {
     if (const auto status = TRY(sys::ptrace_take_exit(init_))) return *status;
-    if (!TRY(serve())) return let_die_of_fault(deadline_us);
+    if (!TRY(serve())) return let_die_of_fault(deadline_us, alone);
     if (const auto status = TRY(sys::ptrace_take_exit(init_))) return *status;
     if (TRY(sys::poll_one(signals_, POLLIN, deadline_us)) == 0) return fault("let init go: it has not ended in time");
   }

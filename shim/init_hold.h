@@ -29,20 +29,25 @@ class InitHold {
   // called before that exec is let run. False: another exec is still in progress, ask again.
   Result<bool> also(pid_t task);
   // Lets the real parent have init: its wait status, as waitpid gives it. Without a fault it must be a zombie, or become one.
-  Result<int> release(std::uint64_t deadline_us);
+  // `alone`: no other process of the run lives. Otherwise an init about to die of a fault is killed: the fault could be undone.
+  Result<int> release(std::uint64_t deadline_us, bool alone);
+  std::size_t threads() const { return threads_.size(); }  // that also() holds
 
  private:
   InitHold() = default;
   Result<void> serve_one(pid_t task, bool& over);
   Result<void> pass_on_signal(pid_t task, int signal, bool& over);
   Result<bool> is_caught(pid_t task, int signal) const;
-  Result<int> let_die_of_fault(std::uint64_t deadline_us);
+  Result<int> let_go(std::uint64_t deadline_us, bool alone);
+  Result<int> let_die_of_fault(std::uint64_t deadline_us, bool alone);
+  Result<int> kill_at_fault(std::uint64_t deadline_us);
 
   pid_t init_ = 0;
   Fd dir_, pidfd_, signals_;  // dir_: /proc/INIT
   bool namespace_init_ = false;
   std::vector<pid_t> threads_;  // of init, beside its leader
-  std::optional<int> dying_of_;
+  std::optional<int> dying_of_, released_;
+  bool comes_again_ = true;  // that fault, when init goes on
   bool ends_at_destruction_ = true;
   std::uint64_t stops_ = 0;
 };

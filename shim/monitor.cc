@@ -219,7 +219,8 @@ Result<void> Monitor::watch() {
 
 Result<std::optional<int>> Monitor::let_init_die() {
   if (!hold_ || !hold_->dying_of()) return std::nullopt;
-  return TRY(hold_->release(sys::monotonic_us() + kReapWithinUs));
+  const bool alone = TRY(remains_.cgroup->processes()) == 1;
+  return TRY(hold_->release(sys::monotonic_us() + kReapWithinUs, alone));
 }
 
 Result<void> Monitor::collect() {
@@ -265,7 +266,8 @@ void Monitor::finish(const Result<void>& told) {
   out_->close_sink();
   err_->close_sink();
   answer_callers(why);
-  if (hold_) static_cast<void>(hold_->release(sys::monotonic_us() + kReapWithinUs));  // it dies with us in any case
+  if (hold_)
+    static_cast<void>(hold_->release(sys::monotonic_us() + kReapWithinUs, false));  // it dies with us in any case
 }
 
 void Monitor::answer_callers(const std::string& why) {

@@ -121,7 +121,7 @@ Result<void> Run::watch() {
     supervisor.hold_with(*hold);
   }
   watched_ = TRY(supervisor.watch());
-  if (hold) TRY(hold->release(sys::monotonic_us() + kEmptyWithinUs));
+  if (hold) TRY(hold->release(sys::monotonic_us() + kEmptyWithinUs, TRY(remains_.cgroup->processes()) == 1));
   return note_watched();
 }
 

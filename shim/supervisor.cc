@@ -13,6 +13,7 @@ namespace {
 constexpr std::uint64_t kSmallestCpuWaitUs = 1'000;
 constexpr std::uint64_t kDiesWithinUs = 60'000'000;  // after cgroup.kill; page tables are slow to take down
 constexpr unsigned int kMostEndings = 16;            // times that init may begin to end
+constexpr std::size_t kMostHeldThreads = 16;         // of init, that have tried to execute
 constexpr std::uint64_t kTasksEveryUs = 100'000;
 constexpr std::size_t kTasksASample = 16;  // well below a millisecond
 constexpr std::size_t kTasksBeforeAKill = 64;
@@ -158,6 +159,8 @@ bool Supervisor::needs_hold(const Notification& notification) const {
 
 // False: not possible yet.
 Result<bool> Supervisor::held(const SeccompNotify& notify, const Notification& notification) {
+  // Whose exec fails stays held, and looking after each costs time at every stop that nobody is charged for.
+  if (hold_->threads() >= kMostHeldThreads) TRY_VOID(kill_for(Cause::refusals));
   const auto held = hold_->also(notification.task);
   // A thread that was ended meanwhile cannot be held and need not be.
   if (!held && TRY(notify.still_waits(notification))) return std::unexpected(held.error());

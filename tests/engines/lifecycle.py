@@ -44,6 +44,41 @@ def a_run_with_no_flag(bench):
     equal("mode and owner of the record", (oct(mode.st_mode), mode.st_uid), ("0o100600", 0))
 
 
+@scenario("docker", "podman")
+def an_exec_that_does_not_come_in_ends_nothing(bench):
+    """Neither a mistake of an operator's nor a candidate that kills whoever comes costs the run its score."""
+    done = bench.engine.run("benchsand", ["-d"], "tiny", "sh", "-c", "sleep 3; exit 4")
+    equal("run -d", (done.status, done.stderr), (0, ""))
+    mistaken = bench.engine.cli("exec", "-w", "/not/there", done.id, "true")
+    equal(f"exec in a folder that is not there, {mistaken}", mistaken.status != 0, True)
+    bench.gone(done.id)
+    expect_record(bench, done.id, "failed", "exited", exit_code=4)
+    bench.forget(done)
+    done = bench.engine.run("benchsand", ["-d"], "tiny", "/bin/candidate", "kill-all", "3")
+    equal("run -d", (done.status, done.stderr), (0, ""))
+    for _ in range(8):
+        bench.engine.cli("exec", done.id, "true")
+    bench.gone(done.id)
+    expect_record(bench, done.id, "failed", "exited", exit_code=4)
+    bench.forget(done)
+
+
+@scenario()
+def a_fault_that_is_undone(bench):
+    """The record and the engine agree that init died of it, and nothing of it goes on meanwhile."""
+    for way in (["crash-of-a-frame"], ["crash-undone"], ["crash-undone"], ["crash-beside-held-threads", "4"]):
+        begin = time.monotonic()
+        done = bench.engine.run("benchsand", [], "tiny", "/bin/candidate", *way)
+        took = time.monotonic() - begin
+        equal(f"{way}: {done}", (done.status in (137, 139), done.stdout), (True, ""))
+        expect_record(bench, done.id, "failed", "signaled", signal=11)
+        equal(f"{way} in {took:.1f} s", took < 8 * bench.slow, True)
+        bench.forget(done)
+    done = bench.engine.run("benchsand", [], "tiny", "/bin/candidate", "crash-beside-held-threads", "20")
+    expect_record(bench, done.id, "limit", "refusals")
+    bench.forget(done)
+
+
 @scenario()
 def a_verdict_outlives_the_container(bench):
     """By id, by the beginning of one, and by name."""

@@ -79,7 +79,7 @@ Word hear(const Fd& fd) {
       serves = order.what == 's';
       say(answers, order.what);
     } else {
-      const auto status = hold->release(soon());
+      const auto status = hold->release(soon(), order.value == 0);
       say(answers, 'r', status ? *status : -1);
       ::_exit(0);
     }
@@ -439,4 +439,73 @@ TEST_CASE("a fault that init handles is its own affair, and one of a thread ends
   CHECK(held_thread.ask('a', held_thread.told_thread()) == 1);
   shared.go() = 1;
   CHECK(WTERMSIG(held_thread.end()) == SIGSEGV);
+}
+
+// Init faults and waits; then it is undone by whoever still can. Its parent must not see an init that went on.
+TEST_CASE("a fault that another thread or process, a handler or nothing at all would undo ends init all the same") {
+  const Shared shared;
+  const auto die = [&](const char* what, const Held::Program& program, bool alone, int expected) {
+    CAPTURE(what);
+    shared.go() = 0;
+    Held held(program, true);
+    CHECK(held.answer().what == 'f');
+    shared.go() = 1;
+    ::usleep(50'000);
+    held.order('r', alone ? 0 : 1);
+    const Word released = held.answer();
+    CHECK(released.what == 'r');
+    CHECK((released.value & 0x7f) == SIGSEGV);
+    CHECK(WTERMSIG(held.reap()) == expected);
+  };
+  const auto undo = [](int) { ::_exit(0); };
+  die(
+      "a thread that sets a handler",
+      [&](const Fd&) {
+        std::thread([&] {
+          wait_for(shared.go(), 1);
+          let_handle(SIGSEGV, undo);
+          ::pause();
+        }).detach();
+        return fault_now();
+      },
+      true, SIGKILL);
+  die(
+      "a process that is left", [](const Fd&) { return fault_now(); }, false, SIGKILL);
+  die(
+      "a signal frame that cannot be read",
+      [](const Fd&) {
+        asm volatile("mov $8, %%rsp; mov $15, %%eax; syscall; mov $60, %%eax; xor %%edi, %%edi; syscall" ::: "memory");
+        return 0;
+      },
+      true, SIGSEGV);
+  die(
+      "a pending signal with a handler",
+      [&](const Fd&) {
+        let_handle(SIGUSR1, undo);
+        if (::fork() == 0) {
+          wait_for(shared.go(), 1);
+          ::kill(1, SIGUSR1);
+          ::_exit(0);
+        }
+        return fault_now();
+      },
+      true, SIGSEGV);
+}
+
+TEST_CASE("a thread that is held does not keep an init that faults") {
+  const Shared shared;
+  Held held(
+      [&](const Fd& out) {
+        auto stays = worker(out, shared.go(), 9, [] {});
+        wait_for(shared.go(), 1);
+        return fault_now();
+      },
+      true);
+  CHECK(held.ask('a', held.told_thread()) == 1);
+  shared.go() = 1;
+  CHECK(held.answer().what == 'f');
+  const std::uint64_t before = sys::monotonic_us();
+  CHECK(held.ask('r') == SIGSEGV);
+  CHECK(WTERMSIG(held.reap()) == SIGKILL);
+  CHECK(sys::monotonic_us() - before < kSoonUs / 2);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -460,12 +461,66 @@ static int crash(long unused) {
   return 0;
 }
 
+/* The same, and each time init could go on after it: nothing would fault again, or a thread takes the reason away. */
+static int crash_of_a_frame(long unused) {
+  (void)unused;
+  asm volatile("mov $8, %%rsp; mov $15, %%eax; syscall; mov $60, %%eax; xor %%edi, %%edi; syscall" ::: "memory");
+  return 0;
+}
+
+static char* const kNowhere = (char*)0x700000000;
+
+static void* map_when_it_faults(void* unused) {
+  (void)unused;
+  char text[64] = "";
+  const int fd = open("/proc/self/task/1/stat", O_RDONLY);
+  while (!strstr(text, ") t"))
+    if (pread(fd, text, sizeof text - 1, 0) < 0) return NULL;
+  mmap(kNowhere, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  return NULL;
+}
+
+static int crash_undone(long unused) {
+  (void)unused;
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, map_when_it_faults, NULL) != 0) return 3;
+  usleep(50000);
+  *(volatile char*)kNowhere = 1;
+  printf("goes on\n");
+  return 0;
+}
+
+static void* execute_nothing(void* unused) {
+  (void)unused;
+  execl("/nowhere", "x", (char*)NULL);
+  for (;;) sleep(1);
+  return NULL;
+}
+
+static int crash_beside_held_threads(long count) {
+  pthread_t thread;
+  for (long i = 0; i < count; ++i)
+    if (pthread_create(&thread, NULL, execute_nothing, NULL) != 0) return 3;
+  usleep(300000);
+  return crash(0);
+}
+
+/* Whoever comes into the container. */
+static int kill_all(long seconds) {
+  for (const time_t end = time(NULL) + seconds; time(NULL) < end; usleep(500)) kill(-1, SIGKILL);
+  return 4;
+}
+
 static const struct {
   const char* name;
   int (*run)(long);
 } kVerbs[] = {
     {"exit", exit_with},
     {"crash", crash},
+    {"crash-of-a-frame", crash_of_a_frame},
+    {"crash-undone", crash_undone},
+    {"crash-beside-held-threads", crash_beside_held_threads},
+    {"kill-all", kill_all},
     {"sleep", sleep_for},
     {"spin", spin},
     {"spin-without-leader", spin_without_leader},
