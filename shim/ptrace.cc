@@ -104,15 +104,30 @@ Result<std::optional<Stop>> ptrace_next_stop(pid_t task) {
   return Stop{info.si_status & 0xff, info.si_status >> 8};
 }
 
-Result<std::optional<int>> ptrace_take_exit(pid_t task) {
+namespace {
+
+// What there is to wait for; nullopt: nothing, or nobody.
+Result<std::optional<siginfo_t>> waited_exit(pid_t task, int more) {
   siginfo_t info{};
-  while (::waitid(P_PID, static_cast<id_t>(task), &info, WEXITED | WNOHANG | __WALL) != 0) {
+  while (::waitid(P_PID, static_cast<id_t>(task), &info, WEXITED | WNOHANG | __WALL | more) != 0) {
     if (errno == ECHILD) return std::nullopt;
     if (errno != EINTR) return sys_error("waitid", "task " + std::to_string(task), errno);
   }
   if (info.si_pid == 0) return std::nullopt;
-  if (info.si_code == CLD_EXITED) return (info.si_status & 0xff) << 8;
-  return (info.si_status & 0x7f) | (info.si_code == CLD_DUMPED ? 0x80 : 0);
+  return info;
+}
+
+}  // namespace
+
+// Of a traced task the kernel tells stops too, whatever it is asked for: so look before anything is taken.
+Result<std::optional<int>> ptrace_take_exit(pid_t task) {
+  const auto seen = TRY(waited_exit(task, WNOWAIT));
+  if (!seen || (seen->si_code != CLD_EXITED && seen->si_code != CLD_KILLED && seen->si_code != CLD_DUMPED))
+    return std::nullopt;
+  const auto info = TRY(waited_exit(task, 0));
+  if (!info) return std::nullopt;
+  if (info->si_code == CLD_EXITED) return (info->si_status & 0xff) << 8;
+  return (info->si_status & 0x7f) | (info->si_code == CLD_DUMPED ? 0x80 : 0);
 }
 
 }  // namespace benchsand::sys

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "oci/kernel_files.h"
+#include "shim/ptrace.h"
 #include "support.h"
 
 using namespace benchsand;
@@ -439,6 +440,24 @@ TEST_CASE("a fault that init handles is its own affair, and one of a thread ends
   CHECK(held_thread.ask('a', held_thread.told_thread()) == 1);
   shared.go() = 1;
   CHECK(WTERMSIG(held_thread.end()) == SIGSEGV);
+}
+
+TEST_CASE("to ask for the end of a traced task takes no stop") {
+  const pid_t task = ::fork();
+  if (task == 0)
+    for (;;) ::pause();
+  REQUIRE(*sys::ptrace_seize(task, sys::kExitKill));
+  ::kill(task, SIGUSR1);
+  siginfo_t info{};
+  REQUIRE(::waitid(P_PID, static_cast<id_t>(task), &info, WSTOPPED | WNOWAIT | __WALL) == 0);
+  CHECK_FALSE(sys::ptrace_take_exit(task)->has_value());
+  const auto stop = sys::ptrace_next_stop(task);
+  REQUIRE(stop->has_value());
+  CHECK((*stop)->signal == SIGUSR1);
+  ::kill(task, SIGKILL);
+  REQUIRE(::waitid(P_PID, static_cast<id_t>(task), &info, WEXITED | WNOWAIT | __WALL) == 0);
+  CHECK(sys::ptrace_take_exit(task)->value_or(0) == SIGKILL);
+  CHECK_FALSE(sys::ptrace_take_exit(task)->has_value());
 }
 
 // Init faults and waits; then it is undone by whoever still can. Its parent must not see an init that went on.
