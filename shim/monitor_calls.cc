@@ -97,6 +97,14 @@ json Monitor::begin_exec(int caller, const json& message) {
       admit_exec(process.is_object() ? process.dump() : message.value("process", ""), policy_, limits_at_the_door_);
   if (!admitted) return {{"error", "exec: " + admitted.error().message}};
   if (!admitted->refusals.empty()) return {{"error", "exec: " + refusal_text(admitted->refusals)}};
+  // The delegate's own tasks count while it brings the process in, and no candidate must lose its score by that.
+  constexpr std::uint64_t kDelegatesTasks = 8;
+  const auto tasks = remains_.cgroup->tasks();
+  if (!tasks) return {{"error", "exec: " + tasks.error().message}};
+  if (tasks->size() + kDelegatesTasks > policy_.limits.processes)
+    return {{"error", "exec: the container has " + std::to_string(tasks->size()) + " of its " +
+                          std::to_string(policy_.limits.processes) + " tasks, and bringing one in takes up to " +
+                          std::to_string(kDelegatesTasks) + "; try again when there are fewer, or give it more"}};
   if (!execs_.insert(caller).second) return {{"error", "exec: one at a time"}};
   exec_doors_->expect();
   note_edits("exec", admitted->edits, facts_);

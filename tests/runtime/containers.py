@@ -210,6 +210,19 @@ def exec_and_update_of_one_that_runs(c):
 
 
 @scenario
+def an_exec_does_not_take_the_tasks_of_the_candidate(c):
+    identity, pid = c.new("i=0; while [ $i -lt 28 ]; do sleep 1 & i=$((i+1)); done; : > /output/all; wait; exit 0")
+    c.good("start", identity)
+    cgroup = f"/benchsand/{c.state_file(identity)['run_id']}/ct"
+    tasks = next(path for path in (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup")) if Path(f"{path}{cgroup}/pids.current").exists())
+    wait_for("29 tasks", lambda: int(Path(f"{tasks}{cgroup}/pids.current").read_text()) >= 29)
+    c.refused(["exec", identity, "/bin/sh", "-c", "exit 0"], "of its 32 tasks")
+    equal("exit code", os.waitstatus_to_exitcode(reap(pid)), 0)
+    equal("record", c.outcome(identity), (True, "succeeded", "exited"))
+    c.good("delete", identity)
+
+
+@scenario
 def no_container_without_its_monitor(c):
     for started in (False, True):
         identity, pid = c.new("sleep 1000")
