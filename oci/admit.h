@@ -71,6 +71,10 @@ std::string neutral_words(std::string text);
 // Whether files from there may be handed in at `target`: asked here of the path as written, and again by who opens it, of
 // the path that it leads to.
 std::optional<Refused> source_refused(const std::string& source, const std::string& target);
+// The same of what is written back to.
+std::optional<Refused> output_refused(const std::string& source, const std::string& target);
+// Of the directory that an engine hands in as root file system.
+std::optional<Refused> rootfs_refused(const std::string& rootfs);
 
 // The table of docs/runtime.md.
 struct AdmitRule {

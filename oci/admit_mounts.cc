@@ -166,13 +166,6 @@ void take_output(Admitting& admitting, const Mount& mount) {
   if (const auto files = tmpfs_number(mount, "nr_inodes")) admitting.ask("files", *files, mount.field);
 }
 
-// What a container leaves in its output is written back to the host's directory.
-bool holds_programs(const std::string& source) {
-  for (const char* directory : {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"})
-    if (is_inside(source, directory)) return true;
-  return false;
-}
-
 void refuse_type(Admitting& admitting, const Mount& mount) {
   admitting.refuse("mounts", "the mount at " + in_quotes(mount.target) + " is of type " + in_quotes(mount.type),
                    "mount a directory read-only, or one directory or tmpfs to write to");
@@ -203,9 +196,10 @@ void sort_mount(Admitting& admitting, const std::vector<Mount>& all, const Mount
     if (is_file_of_engine(mount.target)) return take_input(admitting, mount, "the engine's own file");
     if (is_hex_id(volume_name(mount.source))) return take_input(admitting, mount, "a volume of the image");
     if (mount.read_only()) return take_input(admitting, mount, "");
-    if (holds_programs(mount.source))
-      return admitting.refuse("output", in_quotes(mount.source) + " holds the host's own programs",
-                              "mount it read-only (:ro), and write elsewhere");
+    if (auto refused = output_refused(mount.source, mount.target)) {
+      admitting.result.refusals.push_back(std::move(*refused));
+      return;
+    }
   }
   writable.push_back(mount);
 }
@@ -296,6 +290,13 @@ bool is_hidden_at_home(const std::string& path) {
   return (is_inside(path, "/root") || is_inside(path, "/home")) && path.find("/.") != std::string::npos;
 }
 
+// What a container leaves in its output is written back to the host's directory.
+bool holds_programs(const std::string& source) {
+  for (const char* directory : {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"})
+    if (is_inside(source, directory)) return true;
+  return false;
+}
+
 }  // namespace
 
 std::optional<Refused> source_refused(const std::string& source, const std::string& target) {
@@ -315,6 +316,25 @@ std::optional<Refused> source_refused(const std::string& source, const std::stri
   if (kept)
     return Refused{"mounts", in_quotes(path) + " at " + in_quotes(target) + " hands in files of the host itself", cure};
   return std::nullopt;
+}
+
+std::optional<Refused> output_refused(const std::string& source, const std::string& target) {
+  if (auto refused = source_refused(source, target)) return refused;
+  const std::string path = normal_path(source);
+  if (!holds_programs(path)) return std::nullopt;
+  return Refused{"output", in_quotes(path) + " holds the host's own programs",
+                 "mount it read-only (:ro), and write elsewhere"};
+}
+
+// Engines keep theirs below /run and /var; mount points are made in it, and what is in it can be read.
+std::optional<Refused> rootfs_refused(const std::string& rootfs) {
+  const std::string path = normal_path(rootfs);
+  bool of_host = path == "/" || holds_programs(path);
+  for (const char* place : {"/proc", "/sys", "/dev", "/etc", "/boot"}) of_host = of_host || is_inside(path, place);
+  for (const char* place : {"/root", "/home", "/run", "/tmp", "/var", "/var/lib"}) of_host = of_host || path == place;
+  if (!of_host) return std::nullopt;
+  return Refused{"rootfs", in_quotes(path) + " as root file system is this host",
+                 "give a directory made for the sandbox"};
 }
 
 }  // namespace benchsand

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "oci/kernel_text.h"
 
@@ -124,6 +125,19 @@ std::set<std::string> visible_devices(const std::vector<MountEntry>& table, cons
   return devices;
 }
 
+// What of `path` is below `directory`, without a slash in front; "": it is the directory itself.
+std::optional<std::string> path_below(const std::string& path, const std::string& directory) {
+  if (directory == "/") return path.substr(1);
+  if (path == directory) return std::string();
+  if (!path.starts_with(directory + "/")) return std::nullopt;
+  return path.substr(directory.size() + 1);
+}
+
+std::string joined_path(const std::string& directory, const std::string& rest) {
+  if (rest.empty()) return directory;
+  return (directory == "/" ? "" : directory) + "/" + rest;
+}
+
 }  // namespace
 
 Result<std::vector<MountEntry>> parse_mountinfo(const std::string& text, const std::string& source) {
@@ -134,6 +148,22 @@ Result<std::vector<MountEntry>> parse_mountinfo(const std::string& text, const s
     if (!ids.insert(line.substr(0, line.find(' '))).second) return bad_line(source, "the mount id stands twice", line);
   }
   return table;
+}
+
+std::vector<std::string> other_names(const std::string& path, const std::vector<MountEntry>& table) {
+  const MountEntry* over = nullptr;
+  for (const MountEntry& mount : table)  // of several at one place the last one is on top
+    if (path_below(path, mount.target) && (!over || mount.target.size() >= over->target.size())) over = &mount;
+  if (!over) return {};
+  const std::string inside = joined_path(over->root, *path_below(path, over->target));
+  std::vector<std::string> names;
+  for (const MountEntry& mount : table) {
+    const auto rest = path_below(inside, mount.root);
+    if (mount.device != over->device || !rest) continue;
+    const std::string name = joined_path(mount.target, *rest);
+    if (name != path && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
 }
 
 std::vector<std::string> mount_differences(const std::vector<MountEntry>& table,

@@ -23,6 +23,9 @@ struct MountEntry {
 
 Result<std::vector<MountEntry>> parse_mountinfo(const std::string& text, const std::string& source);
 
+// Where else in the table the same file or directory can be found: behind a bind mount, or a second mount of its file system.
+std::vector<std::string> other_names(const std::string& path, const std::vector<MountEntry>& table);
+
 // One mount the policy grants.
 struct GrantedMount {
   std::string target;

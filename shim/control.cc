@@ -43,7 +43,8 @@ Result<std::optional<ControlConnection>> ControlConnection::to_monitor(const std
 }
 
 Result<void> ControlConnection::send(const nlohmann::json& message) const {
-  const std::string text = message.dump();
+  // An error may name a file of any bytes.
+  const std::string text = message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (text.size() > kLargestMessage)
     return fault("send " + std::to_string(text.size()) + " bytes to the monitor: more than one message may hold");
   if (::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL) < 0) return sys_error("send", "the monitor", errno);

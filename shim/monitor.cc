@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "oci/kernel_files.h"
+#include "oci/mountinfo.h"
 #include "oci/runtime_error.h"
 #include "shim/container_record.h"
 #include "shim/container_state.h"
@@ -21,6 +22,11 @@ namespace benchsand {
 namespace {
 
 constexpr std::uint64_t kReapWithinUs = 10'000'000;
+
+Result<std::vector<MountEntry>> mounts_of_host() {
+  const std::string source = "/proc/self/mountinfo";
+  return parse_mountinfo(TRY(sys::read_file(sys::kHere, source)), source);
+}
 
 }  // namespace
 
@@ -60,17 +66,35 @@ Result<void> Monitor::claim() {
   return {};
 }
 
-// Once more, now that the links on the way are known.
+// Before anything is made in it.
+Result<void> Monitor::check_rootfs() {
+  const auto table = TRY(mounts_of_host());
+  auto names = other_names(rootfs_->path, table);
+  names.push_back(rootfs_->path);
+  for (const auto& name : names)
+    if (const auto refused = rootfs_refused(name)) return refuse("rootfs", refused->what, refused->cure.c_str());
+  return {};
+}
+
+// Once more, now that the links on the way are known, and by every name: an engine's volume may be a bind mount of /etc.
 Result<void> Monitor::check_sources() {
+  const auto table = TRY(mounts_of_host());
   std::vector<Refused> refusals;
-  const auto check = [&](const std::string& source, const std::string& target) {
-    if (auto refused = source_refused(source, target)) refusals.push_back(std::move(*refused));
+  const auto check = [&](auto refused_at, const std::string& source, const std::string& target) {
+    auto refused = refused_at(source, target);
+    for (const auto& name : other_names(source, table))
+      if (!refused && (refused = refused_at(name, target))) refused->what = source + ": " + refused->what;
+    if (refused) refusals.push_back(std::move(*refused));
   };
-  for (const auto& input : policy_.inputs) check(input.source, input.target);
-  const AdmittedOutput& output = order_.admission.output;
-  std::error_code failed;
-  if (!output.source.empty()) check(std::filesystem::canonical(output.source, failed).string(), output.target);
-  if (failed) return refuse("output", "find " + output.source + ": " + failed.message(), "make the directory first");
+  for (const auto& input : policy_.inputs) check(source_refused, input.source, input.target);
+  AdmittedOutput& output = order_.admission.output;
+  if (!output.source.empty()) {
+    std::error_code failed;
+    const std::string found = std::filesystem::canonical(output.source, failed).string();
+    if (failed) return refuse("output", "find " + output.source + ": " + failed.message(), "make the directory first");
+    check(output_refused, found, output.target);
+    output.source = found;  // what is opened is what was checked
+  }
   if (refusals.empty()) return {};
   order_.admission.refusals = std::move(refusals);
   return usage(refusal_text(order_.admission.refusals));
@@ -85,6 +109,7 @@ std::unexpected<Error> Monitor::refuse(const char* wall, const std::string& what
 // What a task's author would be told of his files, the engine's user is told of his mounts.
 Result<void> Monitor::open_sources() {
   rootfs_ = TRY(open_container_rootfs(policy_.rootfs));
+  TRY_VOID(check_rootfs());
   const auto opened = [&]() -> Result<void> {
     TRY_VOID(prepare_mount_points(*rootfs_, policy_));
     inputs_ = TRY(open_inputs(policy_));

@@ -88,13 +88,14 @@ void Monitor::left(int caller) {
 }
 
 json Monitor::begin_exec(int caller, const json& message) {
-  auto process = json::parse(message.value("process", ""), nullptr, false);
-  if (process.is_object() && message.contains("environment")) {
+  std::string text = message.value("process", "");  // as it is: keys that stand twice are to be found
+  if (message.contains("environment")) {
+    auto process = json::parse(text);
     process["env"] = policy_.env;
     for (const auto& variable : message["environment"]) process["env"].push_back(variable);
+    text = process.dump();
   }
-  const auto admitted =
-      admit_exec(process.is_object() ? process.dump() : message.value("process", ""), policy_, limits_at_the_door_);
+  const auto admitted = admit_exec(text, policy_, limits_at_the_door_);
   if (!admitted) return {{"error", "exec: " + admitted.error().message}};
   if (!admitted->refusals.empty()) return {{"error", "exec: " + refusal_text(admitted->refusals)}};
   // The delegate's own tasks count while it brings the process in, and no candidate must lose its score by that.

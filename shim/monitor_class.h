@@ -25,6 +25,7 @@ class Monitor : private Sandbox {
   Result<void> take_stdio();
   Result<void> claim();
   Result<void> open_sources();
+  Result<void> check_rootfs();
   Result<void> check_sources();
   std::unexpected<Error> refuse(const char* wall, const std::string& what, const char* cure);
   Result<void> prepare();

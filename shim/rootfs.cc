@@ -56,8 +56,9 @@ Result<std::vector<Place>> places_of(Policy& policy) {
   bool workdir_is_mounted = policy.workdir == policy.output || policy.workdir == "/";
   for (auto& input : policy.inputs) {
     std::error_code failed;
-    input.source = std::filesystem::canonical(input.source, failed).string();
+    const std::string found = std::filesystem::canonical(input.source, failed).string();
     if (failed) return usage("find the input " + input.source + ": " + failed.message());
+    input.source = found;
     places.push_back({input.target, std::filesystem::is_directory(input.source)});
     if (is_below(policy.workdir, input.target)) {
       workdir_is_mounted = std::filesystem::is_directory(input.source + policy.workdir.substr(input.target.size()));

@@ -3,6 +3,7 @@
 import os
 import pty
 import select
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -169,6 +170,10 @@ def an_exec_is_behind_the_same_walls(bench):
         behind_every_wall(said(inside.stdout))
     code = engine.cli("exec", "--env", "WORD=given", done.id, "sh", "-c", "echo $WORD; echo err >&2; exit 9")
     equal("exec", (code.status, code.stdout, code.stderr.strip()), (9, "given\n", "err"))
+    for flags, program in ((["--workdir", "/nope"], "true"), (["--workdir", "/etc/passwd"], "true"), ([], "nosuch"), ([], "/etc")):
+        wrong = engine.cli("exec", *flags, done.id, program)
+        if wrong.status == 0:
+            raise Wrong(f"exec {flags} {program}: {wrong}")
     engine.must("exec", "-d", done.id, "sh", "-c", "echo later >/output/later; sleep 1000")
     soon(bench, "file of exec -d", lambda: engine.cli("exec", done.id, "cat", "/output/later").stdout, "later\n")
     engine.must("kill", done.id)
@@ -297,6 +302,27 @@ def outputs_are_copied_out(bench):
     equal("docker cp", target.read_text(), "content\n")
     target.unlink()
     bench.forget(done)
+
+
+@scenario("docker", "podman")
+def no_name_of_the_host_is_handed_in(bench):
+    """Behind a volume that is a bind mount, or a symbolic link, it is the same directory."""
+    engine = bench.engine
+    engine.must("volume", "create", "--opt", "type=none", "--opt", "o=bind", "--opt", "device=/etc", "aliased")
+    links = bench.stage.work / "links"
+    links.mkdir()
+    (links / "etc").symlink_to("/etc")
+    (links / "programs").symlink_to("/usr/local/lib")
+    try:
+        for mount in ("aliased:/in:ro", "aliased:/output", f"{links}/etc:/in:ro", f"{links}/etc:/output", f"{links}/programs:/output"):
+            done = engine.run("benchsand", ["-v", mount], "tiny", "true")
+            if done.status == 0 or "benchsand refuses" not in done.stderr:
+                raise Wrong(f"-v {mount}: {done}")
+            not_scored(bench, done.id)
+            bench.forget(done, maybe=True)
+    finally:
+        shutil.rmtree(links)
+        engine.must("volume", "rm", "aliased")
 
 
 @scenario("docker", "podman")
