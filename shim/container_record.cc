@@ -1,5 +1,7 @@
 #include "shim/container_record.h"
 
+#include <cerrno>
+
 #include "shim/record_store.h"
 #include "shim/runtime_verbs.h"
 
@@ -15,6 +17,15 @@ nlohmann::json edits_json(const std::vector<Edit>& edits) {
                     {"to", printable(edit.to)},
                     {"wall", edit.wall}});
   return list;
+}
+
+Result<bool> has_record_of_run(const std::string& container, const nlohmann::json& run) {
+  const auto store = TRY(RecordStore::open());
+  const auto newest = store.look_up(container);
+  if (!newest) return false;
+  const auto text = TRY(sys::read_file(sys::kHere, newest->path));
+  const auto record = nlohmann::json::parse(text, nullptr, false);
+  return record.is_object() && record.contains("id") && record["id"] == run;
 }
 
 }  // namespace
@@ -46,6 +57,18 @@ Result<void> record_refusal(const Host& host, const ContainerOrder& order) {
     verdict.failures.push_back({refusal.wall, "what the profile " + order.state.profile + " allows", refusal.what,
                                 "config.json of the engine"});
   return keep_record(make_record(order.policy, host.facts, facts, {}, Evidence(), End(), verdict), order.state.id);
+}
+
+Result<void> keep_unfinished_record(const std::string& path) {
+  const auto text = sys::read_file(sys::kHere, path);
+  if (!text && text.error().error_number == ENOENT) return {};
+  const auto record = nlohmann::json::parse(TRY(text), nullptr, false);
+  const auto container = nlohmann::json::json_pointer("/container/id");
+  if (!record.is_discarded() && record.contains(container) && record[container].is_string() && record.contains("id")) {
+    const std::string id = record[container].get<std::string>();
+    if (!TRY(has_record_of_run(id, record["id"]))) TRY_VOID(keep_record(record, id));
+  }
+  return sys::unlinkat(sys::kHere, path, 0);
 }
 
 Result<void> keep_record(const nlohmann::json& record, const std::string& container) {

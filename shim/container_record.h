@@ -16,6 +16,8 @@ void note_edits(const std::string& verb, const std::vector<Edit>& edits, RunFact
 Result<void> record_refusal(const Host& host, const ContainerOrder& order);
 
 // Into the store, and the store is kept at its size.
+// Of a monitor that was killed: what it left at `path` becomes the record, unless it has written one of this run. Then it is gone.
+Result<void> keep_unfinished_record(const std::string& path);
 Result<void> keep_record(const nlohmann::json& record, const std::string& container);
 
 }  // namespace benchsand

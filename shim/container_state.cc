@@ -94,6 +94,10 @@ std::string canonical_root(const std::string& root) {
   return path;
 }
 
+std::string unfinished_record_of(const ContainerState& state) {
+  return folder_of(state.root, state.id) + "/" + kUnfinishedRecord;
+}
+
 Result<void> claim_container(const ContainerState& state) {
   TRY_VOID(make_base_folders());
   const std::string folder = folder_of(state.root, state.id), unnamed = TRY(temporary_folder());

@@ -34,6 +34,9 @@ struct ContainerState {
   nlohmann::json annotations = nlohmann::json::object();
 };
 
+// Where the record lies that is kept should the monitor write none. It outlives the run's folder.
+std::string unfinished_record_of(const ContainerState& state);
+
 // Without "//", "." and a '/' at the end, so that one directory is one key; kDefaultRoot for none.
 std::string canonical_root(const std::string& root);
 

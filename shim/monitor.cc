@@ -163,7 +163,8 @@ Result<void> Monitor::note_unfinished() {
   const End end{Cause::not_started, {}, {}, "the monitor of the container ended before it could write a record"};
   const auto record =
       make_record(policy_, host_.facts, facts_, rules_, evidence_, end, judge(rules_, evidence_, end, std::nullopt));
-  return sys::create_file(remains_.folder->dir().get(), kUnfinishedRecord, record.dump(), 0600);
+  TRY_VOID(sys::create_file(remains_.folder->dir().get(), kUnfinishedRecord, record.dump(), 0600));
+  return sys::create_file(sys::kHere, unfinished_record_of(order_.state), record.dump(), 0600);
 }
 
 Result<void> Monitor::run_delegate_create() {
@@ -279,11 +280,13 @@ void Monitor::finish(const Result<void>& told) {
   if (!out_) return answer_callers(told.error().message);
   const RunReport report = judged();
   std::string why = why_not(report);
-  if (created_)
+  if (created_) {
     if (const auto kept = keep_record(report.record, order_.state.id); !kept) {
       why = kept.error().message;
       err_->say("benchsand: " + why + "\n");
     }
+    static_cast<void>(sys::unlinkat(sys::kHere, unfinished_record_of(order_.state), 0));
+  }
   if (!created_ && claimed_) static_cast<void>(remove_container(order_.state.root, order_.state.id));
   rootfs_.reset();
   inputs_.clear();

@@ -155,6 +155,7 @@ Result<void> delete_container(const RuntimeCall& call) {
   if (!state) return usage(unknown_container(call.id));
   TRY_VOID(end_container(*state, call.force));
   TRY_VOID(clear_dead_run(state->run_id));
+  TRY_VOID(keep_unfinished_record(unfinished_record_of(*state)));  // it had removed its run, and was killed then
   return remove_container(call.root, call.id);
 }
 

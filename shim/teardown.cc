@@ -86,22 +86,18 @@ Result<void> discard_results(RunRemains& remains) {
 
 namespace {
 
-// A monitor that was killed left what it would have us keep as the container's record.
-Result<void> keep_unfinished_record(const std::string& id) {
-  const std::string path = std::string(kRunBase) + "/" + id + "/" + kUnfinishedRecord;
-  const auto text = sys::read_file(sys::kHere, path);
-  if (!text && text.error().error_number == ENOENT) return {};
-  const auto record = nlohmann::json::parse(TRY(text), nullptr, false);
-  const auto container = nlohmann::json::json_pointer("/container/id");
-  if (record.is_discarded() || !record.contains(container) || !record[container].is_string())
-    return {};  // half written
-  return keep_record(record, record[container].get<std::string>());
+// A monitor that was killed left what it would have us keep as the container's record, in two places.
+Result<void> keep_unfinished(const std::string& id) {
+  TRY_VOID(keep_unfinished_record(std::string(kRunBase) + "/" + id + "/" + kUnfinishedRecord));
+  for (const auto& state : TRY(all_containers()))
+    if (state.run_id == id) TRY_VOID(keep_unfinished_record(unfinished_record_of(state)));
+  return {};
 }
 
 Result<void> clear_run(const CgroupHost& host, const std::string& id, const std::string& partial,
                        std::vector<std::string>& lines) {
   TRY_VOID(remove_run_cgroups(host, id));
-  TRY_VOID(keep_unfinished_record(id));
+  TRY_VOID(keep_unfinished(id));
   for (const char* delegate : {"crun", "runc"})
     TRY_VOID(sys::remove_tree(sys::kHere, delegate_state(delegate) + "/" + id));
   if (!partial.empty()) TRY_VOID(remove_results(partial, id));
@@ -129,6 +125,7 @@ Result<void> forget_containers(const std::vector<std::string>& runs, std::vector
   for (const auto& state : TRY(all_containers())) {
     if (std::find(runs.begin(), runs.end(), state.run_id) != runs.end()) continue;
     if (TRY(sys::exists(sys::kHere, state.bundle))) continue;
+    TRY_VOID(keep_unfinished_record(unfinished_record_of(state)));
     TRY_VOID(remove_container(state.root, state.id));
     lines.push_back("forgot container " + state.id + ": it has ended, and its bundle is gone");
   }

@@ -1,5 +1,6 @@
 """Engines, helpers and disks that fail in the middle: nothing is scored without evidence, and nothing is left after gc."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -41,10 +42,14 @@ def processes(bench, *words):
     return found
 
 
+def run_of(bench, identity):
+    pid = pid_of(bench.engine, identity)
+    return next(part for part in Path(f"/proc/{pid}/cgroup").read_text().split("/") if len(part) == 25 and part.startswith("r"))
+
+
 def monitor_of(bench, identity):
     """The process that holds the lock of the container's run."""
-    pid = pid_of(bench.engine, identity)
-    run = next(part for part in Path(f"/proc/{pid}/cgroup").read_text().split("/") if len(part) == 25 and part.startswith("r"))
+    run = run_of(bench, identity)
     lock = os.stat(f"/run/benchsand/{run}/lock")
     device = f"{os.major(lock.st_dev):02x}:{os.minor(lock.st_dev):02x}:{lock.st_ino}"
     holders = [line.split()[4] for line in Path("/proc/locks").read_text().splitlines() if device in line and "FLOCK" in line]
@@ -88,6 +93,23 @@ def the_monitor_is_killed(bench):
     ended(bench, pid, "SIGKILL of its monitor")
     not_scored(bench, done.id)
     bench.forget(done)
+    gc(bench)
+
+
+@scenario()
+def the_monitor_is_killed_while_it_records(bench):
+    """Its run is taken down, and the record is not there yet: then there is one that says so, and no older one speaks for it."""
+    bench.stage.records.mkdir(mode=0o700, exist_ok=True)
+    with open(bench.stage.records / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = bench.engine.run("benchsand", ["-d"], "tiny", "sleep", "2")
+        monitor, run = monitor_of(bench, done.id), run_of(bench, done.id)
+        deadline = time.monotonic() + 20 * bench.slow
+        while os.path.exists(f"/run/benchsand/{run}") and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.kill(monitor, signal.SIGKILL)
+    bench.forget(done)
+    equal("scored", bench.record(done.id)["verdict"]["scored"], False)
     gc(bench)
 
 
