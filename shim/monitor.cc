@@ -160,11 +160,14 @@ Result<void> Monitor::create() {
 
 // What is kept as the record should this process not live to write one.
 Result<void> Monitor::note_unfinished() {
-  const End end{Cause::not_started, {}, {}, "the monitor of the container ended before it could write a record"};
+  const End end{
+      Cause::not_started, {}, {}, "there is no record yet: the container has not ended, or its monitor was killed"};
   const auto record =
       make_record(policy_, host_.facts, facts_, rules_, evidence_, end, judge(rules_, evidence_, end, std::nullopt));
   TRY_VOID(sys::create_file(remains_.folder->dir().get(), kUnfinishedRecord, record.dump(), 0600));
-  return sys::create_file(sys::kHere, unfinished_record_of(order_.state), record.dump(), 0600);
+  TRY_VOID(sys::create_file(sys::kHere, unfinished_record_of(order_.state), record.dump(), 0600));
+  // In the store too, from the beginning: nobody may be shown the score of an earlier run, and where nothing can be kept, nothing runs.
+  return keep_record(record, order_.state.id);
 }
 
 Result<void> Monitor::run_delegate_create() {
@@ -303,6 +306,20 @@ void Monitor::answer_callers(const std::string& why) {
   if (starter_ >= 0) static_cast<void>(desk_->say(starter_, {{"error", delegate_words(why)}}));
 }
 
+namespace {
+
+// An exception is a fault like any other: what was made is taken away, and the record says why.
+Result<void> told_by(Monitor& monitor) {
+  try {
+    TRY_VOID(monitor.create());
+    return monitor.story();
+  } catch (const std::exception& error) {
+    return fault(std::string("an error in benchsand: ") + error.what());
+  }
+}
+
+}  // namespace
+
 void run_monitor(const Host& host, ContainerOrder order, ControlConnection report) {
   ::setsid();
   ::prctl(PR_SET_NAME, "benchsand");
@@ -310,9 +327,7 @@ void run_monitor(const Host& host, ContainerOrder order, ControlConnection repor
   if (::chdir("/") != 0) ::_exit(1);
   {
     Monitor monitor(host, std::move(order), std::move(report));
-    auto told = monitor.create();
-    if (told) told = monitor.story();
-    monitor.finish(told);
+    monitor.finish(told_by(monitor));
   }
   ::_exit(0);
 }

@@ -111,7 +111,7 @@ Result<Fd> RecordStore::locked() const {
 Result<std::string> RecordStore::store(const nlohmann::json& record, const std::string& container) const {
   if (!is_container_id(container))
     return fault("keep the record of container '" + container + "': not an id that can be a file's name");
-  const auto put_there = put(record.dump(2, ' ', true) + "\n", container);
+  const auto put_there = put(record.dump(2, ' ', true) + "\n", container, record.value("id", ""));
   if (!put_there)
     return fault("keep the record of container " + container + " in " + base_ + ": " + put_there.error().message +
                  "; nothing was recorded, so it has no score");
@@ -119,13 +119,22 @@ Result<std::string> RecordStore::store(const nlohmann::json& record, const std::
 }
 
 // The old one is set aside only when the new one is whole and on the disk.
-Result<void> RecordStore::put(const std::string& text, const std::string& container) const {
+Result<bool> RecordStore::is_of_run(const std::string& container, const nlohmann::json& run) const {
+  const auto text = sys::read_file(dir_.get(), container + kSuffix, kLargestRecord);
+  if (!text && text.error().error_number == ENOENT) return false;
+  const auto record = nlohmann::json::parse(TRY(text), nullptr, false);
+  return record.is_object() && record.contains("id") && record["id"] == run;
+}
+
+Result<void> RecordStore::put(const std::string& text, const std::string& container, const nlohmann::json& run) const {
   const Fd lock = TRY(locked());
   const std::string temporary = "." + container + "." + TRY(sys::random_hex(6));
   const auto written = [&]() -> Result<void> {
     const Fd file = TRY(sys::openat(dir_.get(), temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
     TRY_VOID(sys::write_all(file, text, container + kSuffix));
     TRY_VOID(sys::fsync(file, container + kSuffix));
+    if (TRY(is_of_run(container, run)))
+      return sys::renameat(dir_.get(), temporary, container + kSuffix, sys::Over::another);
     TRY_VOID(set_aside(container));
     return sys::renameat(dir_.get(), temporary, container + kSuffix);
   }();

@@ -27,7 +27,7 @@ class RecordStore {
   static Result<RecordStore> open(const std::string& base = kRecordBase);
   static Result<RecordStore> find(const std::string& base = kRecordBase);
 
-  // The whole record under its name, or an error and no trace of it. One process at a time; the path is returned.
+  // A record of the same run takes the other's place, one of another run is set aside. The whole record under its name, or an error and no trace of it. One process at a time; the path is returned.
   Result<std::string> store(const nlohmann::json& record, const std::string& container) const;
   // Removes what is beyond the number or older than the days, oldest first, and never the newest. How many went.
   Result<std::uint64_t> rotate(const RecordKeeping& keeping) const;
@@ -44,7 +44,8 @@ class RecordStore {
   static Result<RecordStore> opened(const std::string& base);
   Result<std::vector<File>> files() const;  // newest first
   Result<Fd> locked() const;
-  Result<void> put(const std::string& text, const std::string& container) const;
+  Result<void> put(const std::string& text, const std::string& container, const nlohmann::json& run) const;
+  Result<bool> is_of_run(const std::string& container, const nlohmann::json& run) const;
   Result<void> set_aside(const std::string& container) const;
   Result<FoundRecord> newest(const std::vector<File>& files, const std::string& id) const;
   Result<std::vector<std::string>> ids_named(const std::vector<File>& files, const std::string& name) const;

@@ -131,8 +131,9 @@ Result<void> unlinkat(int dir, const std::string& path, int flags) {
   return {};
 }
 
-Result<void> renameat(int dir, const std::string& from, const std::string& to) {
-  if (::renameat2(dir, from.c_str(), dir, to.c_str(), RENAME_NOREPLACE) != 0)
+Result<void> renameat(int dir, const std::string& from, const std::string& to, Over over) {
+  const unsigned int flags = over == Over::nothing ? RENAME_NOREPLACE : 0;
+  if (::renameat2(dir, from.c_str(), dir, to.c_str(), flags) != 0)
     return sys_error("rename", from + " to " + to, errno);
   return {};
 }

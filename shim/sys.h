@@ -67,7 +67,8 @@ Result<void> set_mount_attributes(const Fd& mount, std::uint64_t attributes, con
 
 Result<void> mkdirat(int dir, const std::string& path, mode_t mode);
 Result<void> unlinkat(int dir, const std::string& path, int flags);
-Result<void> renameat(int dir, const std::string& from, const std::string& to);  // never over another
+enum class Over { nothing, another };
+Result<void> renameat(int dir, const std::string& from, const std::string& to, Over over = Over::nothing);
 // A whole new file in place of `path`, or nothing: never a half-written one. What is there must be a plain file.
 Result<void> replace_file(const std::string& path, std::string_view bytes, mode_t mode);
 // The same with the mode and owner of another, and on the disk before it is seen.

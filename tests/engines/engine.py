@@ -95,7 +95,8 @@ class Stage:
     def __init__(self, runtime, program, tools, cache, slow, compiled):
         self.program, self.slow, self.cache = str(Path(program).resolve()), slow, Path(cache)
         # Short, because sockets below it have to fit into 107 bytes.
-        self.work = Path(tempfile.mkdtemp(prefix="bse-", dir="/tmp"))
+        # Letters at both ends: containerd has namespaces of that name.
+        self.work = Path(tempfile.mkdtemp(prefix="bse-", suffix="x", dir="/tmp"))
         self.token = self.work.name
         self.bin = self.work / "bin"
         self.bin.mkdir()
