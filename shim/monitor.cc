@@ -111,6 +111,8 @@ Result<void> Monitor::open_sources() {
   rootfs_ = TRY(open_container_rootfs(policy_.rootfs));
   TRY_VOID(check_rootfs());
   const auto opened = [&]() -> Result<void> {
+    for (auto& input : policy_.inputs)
+      input.target = TRY(real_target(*rootfs_, input.target, {policy_.output, "/proc", "/dev", "/sys"}));
     TRY_VOID(prepare_mount_points(*rootfs_, policy_));
     inputs_ = TRY(open_inputs(policy_));
     return {};

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <memory>
@@ -71,6 +72,27 @@ Result<std::vector<Place>> places_of(Policy& policy) {
   if (!workdir_is_mounted) places.push_back({policy.workdir});
   return places;
 }
+
+}  // namespace
+
+Result<std::string> real_target(const Rootfs& rootfs, const std::string& target, const std::vector<std::string>& kept) {
+  const std::size_t slash = target.rfind('/');
+  if (slash == 0 || slash == std::string::npos) return target;
+  open_how how{};
+  how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+  const std::string above = target.substr(0, slash);
+  const Fd found(static_cast<int>(::syscall(SYS_openat2, rootfs.dir.get(), above.c_str(), &how, sizeof how)));
+  if (!found) return target;  // whatever is wrong is said when a place is made for it
+  const std::string real = TRY(sys::readlinkat(sys::kHere, "/proc/self/fd/" + std::to_string(found.get())));
+  if (!is_below(real, rootfs.path)) return target;
+  const std::string inside = real.substr(rootfs.path.size()) + target.substr(slash);
+  const bool is_kept =
+      std::any_of(kept.begin(), kept.end(), [&](const auto& place) { return is_below(inside, place); });
+  return is_kept ? target : inside;
+}
+
+namespace {
 
 std::unexpected<Error> missing_places(const Rootfs& rootfs, const std::vector<Place>& missing) {
   std::string names, directories, files;

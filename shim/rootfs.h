@@ -35,6 +35,10 @@ inline constexpr std::uint64_t kLargestCopies = 256 << 20;  // of all files of a
 // files that the kernel makes up, and more to copy than kLargestCopies.
 Result<std::vector<Input>> open_inputs(const Policy& policy);
 
+// Where a mount at `target` would appear: images have /sbin and /var/run as symbolic links. Only what stands in the way of the
+// last component is followed, inside the rootfs; a target that this would lead to one of `kept` stays as it is.
+Result<std::string> real_target(const Rootfs& rootfs, const std::string& target, const std::vector<std::string>& kept);
+
 // Makes the sources of the inputs absolute and real, and requires a place in the rootfs for every mount and for the working
 // directory. A delegate would make what is missing, in the operator's own directory and for every later run; so a
 // directory must have them, and only our copy of an archive, or an engine's container, is given them.

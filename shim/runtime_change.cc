@@ -93,7 +93,7 @@ Result<int> exec_in_container(const RuntimeCall& call) {
   const int exit = TRY(run_delegate(delegate, delegate_arguments(call, places), Stdio::inherited));
   const std::string words = last_words(log.path());
   // Of a program that ran, the status is its own; the delegate's errors are in its log.
-  if (!words.empty() && exit != 0) return fault(words);
+  if (!words.empty() && exit != 0) return fault(delegate_words(words));
   return exit;
 }
 

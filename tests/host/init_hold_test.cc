@@ -456,7 +456,9 @@ TEST_CASE("to ask for the end of a traced task takes no stop") {
   CHECK((*stop)->signal == SIGUSR1);
   ::kill(task, SIGKILL);
   REQUIRE(::waitid(P_PID, static_cast<id_t>(task), &info, WEXITED | WNOWAIT | __WALL) == 0);
-  CHECK(sys::ptrace_take_exit(task)->value_or(0) == SIGKILL);
+  const auto taken = sys::ptrace_take_exit(task);
+  REQUIRE(taken.has_value());
+  CHECK(*taken == std::optional<int>(SIGKILL));
   CHECK_FALSE(sys::ptrace_take_exit(task)->has_value());
 }
 

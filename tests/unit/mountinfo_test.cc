@@ -269,19 +269,19 @@ TEST_CASE("a file has a name behind each mount that shows it") {
       "1 0 8:1 / / rw - ext4 d rw\n"
       "2 1 8:1 /etc /var/lib/docker/volumes/v/_data rw - ext4 d rw\n"
       "3 1 8:2 / /srv rw - ext4 e rw\n"
-      "4 1 8:2 /data/a /mnt/a rw - ext4 e rw\n"
-      "5 1 8:3 / /mnt/a/over rw - tmpfs t rw\n"
-      "6 1 8:1 / /mnt/root rw - ext4 d rw\n",
+      "4 1 8:2 /data/a /media/a rw - ext4 e rw\n"
+      "5 1 8:3 / /media/a/over rw - tmpfs t rw\n"
+      "6 1 8:1 / /media/root rw - ext4 d rw\n",
       "FILE");
   REQUIRE_MESSAGE(table.has_value(), table.error().message);
-  CHECK(other_names("/var/lib/docker/volumes/v/_data", *table) == Words{"/etc", "/mnt/root/etc"});
-  CHECK(other_names("/var/lib/docker/volumes/v/_data/ssh", *table) == Words{"/etc/ssh", "/mnt/root/etc/ssh"});
-  CHECK(other_names("/mnt/a/x", *table) == Words{"/srv/data/a/x"});
-  CHECK(other_names("/srv/data/a", *table) == Words{"/mnt/a"});
+  CHECK(other_names("/var/lib/docker/volumes/v/_data", *table) == Words{"/etc", "/media/root/etc"});
+  CHECK(other_names("/var/lib/docker/volumes/v/_data/ssh", *table) == Words{"/etc/ssh", "/media/root/etc/ssh"});
+  CHECK(other_names("/media/a/x", *table) == Words{"/srv/data/a/x"});
+  CHECK(other_names("/srv/data/a", *table) == Words{"/media/a"});
   CHECK(other_names("/srv/data/ab", *table) == Words{});
-  CHECK(other_names("/mnt/a/over/x", *table) == Words{});  // of another file system
-  CHECK(other_names("/mnt/root", *table) == Words{"/"});
-  CHECK(other_names("/home", *table) == Words{"/mnt/root/home"});
+  CHECK(other_names("/media/a/over/x", *table) == Words{});  // of another file system
+  CHECK(other_names("/media/root", *table) == Words{"/"});
+  CHECK(other_names("/opt", *table) == Words{"/media/root/opt"});
 }
 
 }  // namespace
