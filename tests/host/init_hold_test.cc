@@ -222,8 +222,9 @@ pid_t run_true(pid_t (*start)()) {
   return child;
 }
 
+// In assembly, for the sanitizers would see it coming and end the process in another way.
 int fault_now() {
-  *static_cast<volatile int*>(nullptr) = 1;
+  asm volatile("xor %%eax, %%eax; movl $1, (%%rax)" ::: "rax", "memory", "cc");
   return 0;
 }
 

@@ -53,11 +53,15 @@ print(refused)
 
 @scenario
 def refusals_that_a_signal_voids_are_not_counted(bench):
-    run = bench.verb("refused-under-signals", 3000, limits={"cpu_time": bench.seconds(20), "wall_time": bench.seconds(30)})
-    said = run.expect(0, "succeeded", "exited").said()
-    equal("other errnos", said["other"], "0")
-    if int(said["interrupted"]) == 0:
-        raise Wrong("no call was interrupted, so nothing was tested")
+    # Whether a signal hits one of them is up to the scheduler: on a quiet machine a whole run can go without.
+    for _ in range(10):
+        run = bench.verb("refused-under-signals", 3000, limits={"cpu_time": bench.seconds(20), "wall_time": bench.seconds(30)})
+        said = run.expect(0, "succeeded", "exited").said()
+        equal("other errnos", said["other"], "0")
+        if int(said["interrupted"]) > 0:
+            break
+    else:
+        raise Wrong("no call was interrupted in ten runs, so nothing was tested")
     # A signal between the answer and the task's waking discards the answer in the kernel, and nobody is told.
     errno, count = ledger(run).get("socket:AF_INET", ("EACCES", 0))
     equal("errno", errno, "EACCES")
