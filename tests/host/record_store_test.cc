@@ -277,10 +277,12 @@ TEST_CASE("Podman's name of a container stands in the arguments of conmon") {
       ::execv("/bin/sh", words.data());
       ::_exit(1);
     }
-    // The shell waits for its standard input to end, so its arguments stand when it executes.
-    const std::string exe = "/proc/" + std::to_string(child) + "/exe";
-    const auto own = sys::readlinkat(sys::kHere, "/proc/self/exe");
-    while (sys::readlinkat(sys::kHere, exe).value_or("") == *own) ::usleep(1000);
+    // The shell waits for its standard input to end. Its program stands before its arguments do.
+    const std::string path = "/proc/" + std::to_string(child) + "/cmdline";
+    for (std::string seen; !seen.starts_with(arguments.front() + '\0');) {
+      if (const auto text = sys::read_file(sys::kHere, path)) seen = *text;
+      ::usleep(1000);
+    }
     const std::string name = container_name(json::object(), kWeb, child);
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
