@@ -167,9 +167,7 @@ Result<void> Monitor::note_unfinished() {
   const auto record =
       make_record(policy_, host_.facts, facts_, rules_, evidence_, end, judge(rules_, evidence_, end, std::nullopt));
   TRY_VOID(sys::create_file(remains_.folder->dir().get(), kUnfinishedRecord, record.dump(), 0600));
-  TRY_VOID(sys::create_file(sys::kHere, unfinished_record_of(order_.state), record.dump(), 0600));
-  // In the store too, from the beginning: nobody may be shown the score of an earlier run, and where nothing can be kept, nothing runs.
-  return keep_record(record, order_.state.id);
+  return sys::create_file(sys::kHere, unfinished_record_of(order_.state), record.dump(), 0600);
 }
 
 Result<void> Monitor::run_delegate_create() {

@@ -97,7 +97,7 @@ Result<void> keep_unfinished(const std::string& id) {
 Result<void> clear_run(const CgroupHost& host, const std::string& id, const std::string& partial,
                        std::vector<std::string>& lines) {
   TRY_VOID(remove_run_cgroups(host, id));
-  // One is in the store since the beginning; a full disk must not keep the rest from being cleared.
+  // Without a record there is no score; a full disk must not keep the rest from being cleared.
   if (const auto kept = keep_unfinished(id); !kept)
     lines.push_back("run " + id + ": no record of how it ended: " + kept.error().message);
   for (const char* delegate : {"crun", "runc"})
