@@ -162,8 +162,7 @@ Result<void> Monitor::create() {
 
 // What is kept as the record should this process not live to write one.
 Result<void> Monitor::note_unfinished() {
-  const End end{
-      Cause::not_started, {}, {}, "there is no record yet: the container has not ended, or its monitor was killed"};
+  const End end{Cause::not_started, {}, {}, "the monitor of the container ended before it could write a record"};
   const auto record =
       make_record(policy_, host_.facts, facts_, rules_, evidence_, end, judge(rules_, evidence_, end, std::nullopt));
   TRY_VOID(sys::create_file(remains_.folder->dir().get(), kUnfinishedRecord, record.dump(), 0600));
