@@ -15,9 +15,9 @@
 namespace benchsand {
 
 struct HttpRequest {
-  std::string method;  // GET, POST, DELETE, HEAD
-  std::string target;  // path and query, percent-encoded
-  std::string body;    // JSON; empty: none
+  std::string method;                    // GET, POST, DELETE, HEAD
+  std::string target;                    // path and query, percent-encoded
+  std::string body;                      // JSON; empty: none
   std::uint64_t within_us = 30'000'000;  // the whole call; of a stream: the longest silence
   std::string content_type = "application/json";
 };

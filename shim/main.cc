@@ -19,6 +19,7 @@
 #include "oci/report.h"
 #include "shim/command_tree.h"
 #include "shim/doctor.h"
+#include "shim/engine_commands.h"
 #include "shim/install.h"
 #include "shim/learn.h"
 #include "shim/record_store.h"
@@ -41,6 +42,7 @@ int complain(const Error& error) {
 }
 
 struct Options {
+  char** arguments = nullptr;  // as the program was called
   TaskRequest task;
   std::string engine = "crun";
   std::string results = "benchsand-results", learned_results;
@@ -68,12 +70,30 @@ HostFacts facts_without_a_run(const std::string& engine) {
   return host_facts(cgroup ? cgroup->layout() : CgroupLayout::v2, {engine, "", ""});
 }
 
-Result<int> run(const Options& options) {
+// The table of what needs an engine's API; the small program becomes the one that has it.
+Result<const EngineCommands*> require_engines(const Options& options) {
+  if (const auto* commands = engine_commands()) return commands;
+  return std::unexpected(become_engines(options.arguments));
+}
+
+std::optional<ApiKind> api_engine(const std::string& engine) {
+  for (const auto kind : {ApiKind::docker, ApiKind::podman})
+    if (engine == to_text(kind)) return kind;
+  return std::nullopt;
+}
+
+Result<RunReport> run_on_engine(const Options& options) {
   // The task first: a mistake in it should not need root to be found.
   auto policy = TRY(load_policy(options.task, host_facts(CgroupLayout::v2, {options.engine, "", ""})));
   TRY_VOID(check_task_files(policy));
+  if (const auto kind = api_engine(options.engine))
+    return TRY(require_engines(options))->run({options.task, *kind, options.results});
   const auto host = TRY(require_host(options.engine));
-  const auto report = TRY(run_task(host, std::move(policy), options.results));
+  return run_task(host, std::move(policy), options.results);
+}
+
+Result<int> run(const Options& options) {
+  const auto report = TRY(run_on_engine(options));
   if (options.json)
     say(report.record.dump(2, ' ', true) + "\n");
   else if (!options.quiet)
@@ -256,8 +276,8 @@ void add_task_options(CLI::App& command, Options& options) {
   command.add_option("TASK.yaml", options.task.task_path, "the task to run")->required();
   command.add_option("--profile", options.profile, "a profile's name, or the path of one (it must hold a '/')");
   command.add_option("--set", options.settings, "change one limit: --set limits.memory=64MiB")->allow_extra_args(false);
-  command.add_option("--engine", options.engine, "who makes the container: crun (default) or runc")
-      ->check(CLI::IsMember({"crun", "runc"}));
+  command.add_option("--engine", options.engine, "who makes the container: crun (default), runc, docker or podman")
+      ->check(CLI::IsMember({"crun", "runc", "docker", "podman"}));
 }
 
 int complain_of_command(const std::vector<std::string>& words) {
@@ -284,6 +304,7 @@ int main_of(int argc, char** argv) {
       "Exit status of run: 0 succeeded, 1 scored but failed or at a limit, 124 at a time limit,\n"
       "2 usage or bad task, 3 not scored.");
   Options options;
+  options.arguments = argv;
   int status = kSucceeded;
   const auto add = [&](const char* name, const char* help, Result<int> (*action)(const Options&)) {
     CLI::App* command = app.add_subcommand(name, help);

@@ -1,0 +1,30 @@
+// What needs the API of an engine. Two programs are made of one source: `benchsand` is static and has none of this, and executes
+// `benchsand-engines`, which is linked with libcurl (docs/architecture.md).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "oci/engine_endpoint.h"
+#include "shim/load.h"
+#include "shim/run.h"
+
+namespace benchsand {
+
+struct EngineRunRequest {
+  TaskRequest task;
+  ApiKind engine = ApiKind::docker;
+  std::string results;  // DIR of --out
+};
+
+struct EngineCommands {
+  Result<RunReport> (*run)(const EngineRunRequest& request);
+};
+
+// Null in the program that has no libcurl.
+const EngineCommands* engine_commands();
+
+// Executes benchsand-engines with the same arguments. Comes back only with the reason why not.
+Error become_engines(char** arguments);
+
+}  // namespace benchsand
