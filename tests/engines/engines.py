@@ -52,7 +52,7 @@ class Bench:
         engine = self.engine
         if engine.name != "containerd":
             return engine.must("wait", identity)
-        deadline = time.monotonic() + 20 * self.slow
+        deadline = time.monotonic() + 60 * self.slow
         while "RUNNING" in engine.must("task", "ls") and time.monotonic() < deadline:
             time.sleep(0.05)
         return None
@@ -81,7 +81,7 @@ class Bench:
             return False
 
     def nothing_left(self):
-        deadline = time.monotonic() + 10 * self.slow
+        deadline = time.monotonic() + 30 * self.slow
         while (left := self.left()) and time.monotonic() < deadline:
             time.sleep(0.1)
         equal("left behind", left, set())

@@ -23,7 +23,7 @@ def scenario(*engines):
 
 
 def soon(bench, what, look, expected):
-    deadline = time.monotonic() + 10 * bench.slow
+    deadline = time.monotonic() + 30 * bench.slow
     while (seen := look()) != expected and time.monotonic() < deadline:
         time.sleep(0.05)
     equal(what, seen, expected)
@@ -68,12 +68,9 @@ def an_exec_that_does_not_come_in_ends_nothing(bench):
 def a_fault_that_is_undone(bench):
     """The record and the engine agree that init died of it, and nothing of it goes on meanwhile."""
     for way in (["crash-of-a-frame"], ["crash-undone"], ["crash-undone"], ["crash-beside-held-threads", "4"]):
-        begin = time.monotonic()
         done = bench.engine.run("benchsand", [], "tiny", "/bin/candidate", *way)
-        took = time.monotonic() - begin
         equal(f"{way}: {done}", (done.status in (137, 139), done.stdout), (True, ""))
         expect_record(bench, done.id, "failed", "signaled", signal=11)
-        equal(f"{way} in {took:.1f} s", took < 8 * bench.slow, True)
         bench.forget(done)
     done = bench.engine.run("benchsand", [], "tiny", "/bin/candidate", "crash-beside-held-threads", "20")
     expect_record(bench, done.id, "limit", "refusals")
@@ -136,14 +133,11 @@ def a_signal_that_ends_it(bench):
 def limits_end_it(bench):
     """Each limit with its outcome in the record, and with an exit status that the engine's user understands."""
     for command, runtime, cause, statuses in (
-            (("/bin/candidate", "alloc", "1000"), "benchsand", "memory", (137,)),
-            (("/bin/candidate", "spin"), "benchsand", "cpu-time", (137,)),
+            (("/bin/candidate", "alloc", "1000"), "benchsand-patient", "memory", (137,)),
+            (("/bin/candidate", "spin"), "benchsand-brief", "cpu-time", (137,)),
             (("sleep", "1000"), "benchsand-quick", "wall-time", (137,)),
-            (("/bin/candidate", "flood", "6000"), "benchsand", "output", (137,))):
-        if cause == "output" and bench.slow != 1:
-            continue
-        # Written to a file that is thrown away: the client would keep gigabytes of it.
-        done = bench.engine.run(runtime, ["--log-driver", "none"] if cause == "output" and bench.engine.name == "docker" else [], "tiny", *command)
+            (("/bin/candidate", "flood", "1000"), "benchsand-patient", "output", (137,))):
+        done = bench.engine.run(runtime, [], "tiny", *command)
         if done.status not in statuses:
             raise Wrong(f"exit status after {cause}: {done}")
         expect_record(bench, done.id, "limit", cause)
@@ -162,7 +156,7 @@ def limits_end_it(bench):
 @scenario("docker", "podman")
 def an_exec_is_behind_the_same_walls(bench):
     engine = bench.engine
-    done = engine.run("benchsand", ["-d"], "tiny", "sleep", "1000")
+    done = engine.run("benchsand-patient", ["-d"], "tiny", "sleep", "1000")
     equal("run -d", (done.status, done.stderr), (0, ""))
     for flags in ([], ["--privileged"], ["--user", "0"], ["--user", "0", "--privileged", "--workdir", "/output", "--env", "A=b"]):
         inside = engine.cli("exec", *flags, done.id, "/bin/intruder", *ATTEMPTS)
@@ -185,7 +179,7 @@ def an_exec_is_behind_the_same_walls(bench):
 
 @scenario("docker", "podman")
 def a_profile_may_deny_exec(bench):
-    done = bench.engine.run("benchsand-quick", ["-d"], "tiny", "sleep", "1000")
+    done = bench.engine.run("benchsand-closed", ["-d"], "tiny", "sleep", "1000")
     equal("run -d", (done.status, done.stderr), (0, ""))
     inside = bench.engine.cli("exec", done.id, "true")
     if inside.status == 0 or "denies further processes" not in inside.stdout + inside.stderr:
@@ -222,7 +216,7 @@ def pinned(memory):
 def an_update_cannot_loosen(bench):
     """The host's cgroup is asked, not the engine; and swap is pinned on cgroup v2, where docker leaves it at max."""
     engine = bench.engine
-    done = engine.run("benchsand", ["-d", "--memory", "192m"], "tiny", "sleep", "1000")
+    done = engine.run("benchsand-patient", ["-d", "--memory", "192m"], "tiny", "sleep", "1000")
     equal("run -d", (done.status, done.stderr), (0, done.stderr))
     pid = engine.must("inspect", "--format", "{{.State.Pid}}", done.id)
     before = limits_on_the_host(pid)
@@ -245,15 +239,15 @@ def an_update_cannot_loosen(bench):
 @scenario("docker", "podman")
 def stop_kill_restart_wait(bench):
     engine = bench.engine
-    done = engine.run("benchsand", ["-d"], "tiny", "sh", "-c", "trap 'exit 4' TERM; echo up; while :; do sleep 0.1; done")
+    done = engine.run("benchsand-patient", ["-d"], "tiny", "sh", "-c", "trap 'exit 4' TERM; echo up; while :; do sleep 0.1; done")
     soon(bench, "logs", lambda: engine.cli("logs", done.id).stdout, "up\n")
-    engine.must("restart", "-t", "5", done.id)
+    engine.must("restart", "-t", "60", done.id)
     soon(bench, "logs after the restart", lambda: engine.cli("logs", done.id).stdout, "up\nup\n")
     bench.stage.note_runs()
     waiter = subprocess.Popen([*engine.client, "wait", done.id], stdout=subprocess.PIPE, text=True, env=engine.environment)
     time.sleep(0.3)
-    engine.must("stop", "-t", "5", done.id)
-    equal("wait", waiter.communicate(timeout=30 * bench.slow)[0].strip(), "4")
+    engine.must("stop", "-t", "60", done.id)
+    equal("wait", waiter.communicate(timeout=60 * bench.slow)[0].strip(), "4")
     equal("exit code", engine.must("inspect", "--format", "{{.State.ExitCode}} {{.State.Running}}", done.id), "4 false")
     equal("records", bench.record(done.id)["end"]["exit_code"], 4)
     engine.must("start", done.id)
@@ -270,7 +264,7 @@ def stop_kill_restart_wait(bench):
 def pause_top_stats_events_inspect(bench):
     engine = bench.engine
     since = str(int(time.time()) - 1)
-    done = engine.run("benchsand", ["-d"], "tiny", "sleep", "1000")
+    done = engine.run("benchsand-patient", ["-d"], "tiny", "sleep", "1000")
     equal("run -d", (done.status, done.stderr), (0, ""))
     status = ["inspect", "--format", "{{.State.Status}}", done.id]
     equal("status", engine.must(*status), "running")
@@ -350,13 +344,13 @@ def a_terminal(bench):
     engine = bench.engine
     cidfile = bench.stage.work / "terminal"
     cidfile.unlink(missing_ok=True)
-    global_runtime = ["--runtime", "benchsand"]
+    global_runtime = ["--runtime", "benchsand-patient"]
     command = ["run", "-it", "--cidfile", str(cidfile), "localhost/tiny" if engine.name == "podman" else "tiny", "sh", "-c", "test -t 0 && test -t 1 && test -t 2 && echo three; read line; echo got $line; exit 6"]
     words = [*engine.client, *global_runtime, *command] if engine.name == "podman" else [*engine.client, command[0], *global_runtime, *command[1:]]
     master, slave = pty.openpty()
     process = subprocess.Popen(words, stdin=slave, stdout=slave, stderr=slave, env=engine.environment, start_new_session=True)
     os.close(slave)
-    seen, typed, deadline = b"", False, time.monotonic() + 30 * bench.slow
+    seen, typed, deadline = b"", False, time.monotonic() + 60 * bench.slow
     while time.monotonic() < deadline:
         if select.select([master], [], [], 0.2)[0]:
             try:
@@ -384,7 +378,7 @@ def a_terminal(bench):
 def tasks_of_ctr(bench):
     """exec, pause, resume, ps, metrics, kill as ctr has them."""
     engine = bench.engine
-    done = engine.run("benchsand", ["-d"], "tiny", "sleep", "1000")
+    done = engine.run("benchsand-patient", ["-d"], "tiny", "sleep", "1000")
     equal("run -d", (done.status, done.stderr), (0, ""))
     inside = engine.cli("task", "exec", "--exec-id", "e1", "--user", "0", done.id, "/bin/intruder", *ATTEMPTS)
     equal("exec", (inside.status, inside.stderr), (0, ""))

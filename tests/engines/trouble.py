@@ -59,7 +59,7 @@ def monitor_of(bench, identity):
 
 
 def ended(bench, pid, why):
-    deadline = time.monotonic() + 20 * bench.slow
+    deadline = time.monotonic() + 60 * bench.slow
     while os.path.exists(f"/proc/{pid}") and "\nState:\tZ" not in status_of(pid):
         if time.monotonic() > deadline:
             raise Wrong(f"process {pid} lives on after {why}")
@@ -79,9 +79,26 @@ def gc(bench):
 
 
 def sleeper(bench, *flags):
-    done = bench.engine.run("benchsand", ["-d", *flags], "tiny", "sleep", "1000")
+    done = bench.engine.run("benchsand-patient", ["-d", *flags], "tiny", "sleep", "1000")
     equal("run -d", (done.status, done.stderr), (0, ""))
     return done, pid_of(bench.engine, done.id)
+
+
+# Ends when the test says so, by a file in the output.
+WAITS = "while ! test -e /output/go; do sleep 0.05; done"
+
+
+def waiter(bench, then="true", *flags):
+    done = bench.engine.run("benchsand-patient", ["-d", *flags], "tiny", "sh", "-c", f"{WAITS}; {then}")
+    equal("run -d", (done.status, done.stderr), (0, ""))
+    return done, pid_of(bench.engine, done.id)
+
+
+def let_go(pid):
+    """Nothing to do where it has ended."""
+    output = Path("/proc") / str(pid) / "root/output"
+    if output.exists():
+        (output / "go").touch()
 
 
 @scenario()
@@ -102,9 +119,10 @@ def the_monitor_is_killed_while_it_records(bench):
     bench.stage.records.mkdir(mode=0o700, exist_ok=True)
     with open(bench.stage.records / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        done = bench.engine.run("benchsand", ["-d"], "tiny", "sleep", "2")
+        done, pid = waiter(bench)
         monitor, run = monitor_of(bench, done.id), run_of(bench, done.id)
-        deadline = time.monotonic() + 20 * bench.slow
+        let_go(pid)
+        deadline = time.monotonic() + 60 * bench.slow
         while os.path.exists(f"/run/benchsand/{run}") and time.monotonic() < deadline:
             time.sleep(0.01)
         os.kill(monitor, signal.SIGKILL)
@@ -116,13 +134,14 @@ def the_monitor_is_killed_while_it_records(bench):
 @scenario()
 def the_monitor_is_stopped(bench):
     """One that cannot watch cannot be outlived: a container that ends meanwhile is scored on evidence, or not at all."""
-    done = bench.engine.run("benchsand", ["-d"], "tiny", "sleep", "2")
+    done, pid = waiter(bench)
     monitor = monitor_of(bench, done.id)
     os.kill(monitor, signal.SIGSTOP)
-    time.sleep(2.5 * bench.slow)
+    let_go(pid)
+    time.sleep(bench.slow)  # long enough for the container to end, if it could
     equal("record while nobody watches", os.path.exists(bench.stage.records / f"{done.id}.json"), False)
     os.kill(monitor, signal.SIGCONT)
-    deadline = time.monotonic() + 20 * bench.slow
+    deadline = time.monotonic() + 60 * bench.slow
     while not os.path.exists(bench.stage.records / f"{done.id}.json") and time.monotonic() < deadline:
         time.sleep(0.05)
     bench.record(done.id)
@@ -136,7 +155,7 @@ def the_containerd_shim_is_killed(bench):
     equal("shims", len(shims), 1)
     os.kill(shims[0], signal.SIGKILL)
     ended(bench, pid, "SIGKILL of containerd-shim")
-    deadline = time.monotonic() + 20 * bench.slow
+    deadline = time.monotonic() + 60 * bench.slow
     while processes(bench, "benchsand", done.id) and time.monotonic() < deadline:
         time.sleep(0.05)
     not_scored(bench, done.id)
@@ -183,7 +202,7 @@ def link_into(pid):
 
 def link_again():
     """The pair goes with the namespace that its end was in."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while os.path.exists("/proc/self/net/dev") and "outside:" in Path("/proc/self/net/dev").read_text() and time.monotonic() < deadline:
         time.sleep(0.05)
     subprocess.run(["ip", "link", "add", "outside", "type", "veth", "peer", "name", "outside2"], check=True)
@@ -242,8 +261,9 @@ def a_network_is_connected_to_it(bench):
     network = f"{bench.stage.token}-net"
     engine.must("network", "create", "--subnet", "192.0.2.0/24", network)
     try:
-        done = engine.run("benchsand", ["-d"], "tiny", "sh", "-c", f"sleep {bench.slow}; exec /bin/intruder")
+        done, pid = waiter(bench, "exec /bin/intruder")
         engine.cli("network", "connect", network, done.id)
+        let_go(pid)
         if engine.must("wait", done.id) == "0":
             behind_every_wall(said(engine.cli("logs", done.id).stdout))
             expect_record(bench, done.id, "succeeded", "exited", exit_code=0)

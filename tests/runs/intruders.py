@@ -42,7 +42,7 @@ class OwnCgroup:
         return self
 
     def __exit__(self, *_):
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while True:
             for pid in (self.path / "cgroup.procs").read_text().split():
                 os.kill(int(pid), signal.SIGKILL)
@@ -120,11 +120,15 @@ class Running:
         return sorted(int(pid) for pid in re.findall(r"process (\d+): b'/task/candidate", " ".join(self.bench.living())))
 
     def wait_until(self, done, complaint):
-        deadline = time.monotonic() + 30 * self.bench.slow
+        deadline = time.monotonic() + 60 * self.bench.slow
         while not done():
             if time.monotonic() > deadline:
                 raise Wrong(complaint)
             time.sleep(0.02)
+
+    def tell(self):
+        """Lets the candidate `until-told` end."""
+        (Path("/proc") / str(self.candidates[0]) / "root/output/told").touch()
 
     def wait_until_dead(self):
         self.wait_until(lambda: not self.living(), "the candidate is still alive")
@@ -235,8 +239,9 @@ def a_link_that_is_moved_in_ends_the_run(bench):
 
 @scenario
 def an_address_of_lo_alone_is_no_way_out(bench):
-    with Running(bench, bench.candidate("sleep", 1)) as run:
+    with Running(bench, bench.candidate("until-told")) as run:
         subprocess.run(["nsenter", "-t", str(run.candidates[0]), "-n", "ip", "address", "add", "10.1.2.3/32", "dev", "lo"], check=True)
+        run.tell()
         run.finish().expect(0, "succeeded", "exited")
 
 
@@ -254,7 +259,7 @@ def freeze(run):
 
 @scenario
 def a_frozen_run_ends_at_its_time(bench):
-    with Running(bench, bench.candidate("sleep", 300), limits={"wall_time": bench.seconds(3)}) as run:
+    with Running(bench, bench.candidate("sleep", 300), limits={"wall_time": bench.seconds(6)}) as run:
         freeze(run)
         run.finish().expect(124, "limit", "wall-time")
 
@@ -280,7 +285,7 @@ def many_tasks_are_all_looked_at(bench):
 @scenario
 def a_write_to_a_disk_breaks_the_output_wall(bench):
     """By the run's cgroup; nothing of the candidate's can, so a process of the host does it in there, while nobody looks."""
-    with Disk(bench.work) as disk, Running(bench, bench.candidate("sleep", 3)) as run:
+    with Disk(bench.work) as disk, Running(bench, bench.candidate("until-told")) as run:
         places = [run.leaf(place) / "cgroup.procs" for place in hierarchies("blkio")]
         join = "".join(f"echo $$ >{place} && " for place in places)
         run.process.send_signal(signal.SIGSTOP)
@@ -291,6 +296,7 @@ def a_write_to_a_disk_breaks_the_output_wall(bench):
                                stderr=subprocess.DEVNULL)
         finally:
             run.process.send_signal(signal.SIGCONT)
+            run.tell()
         record = run.finish().record
         if record["evidence"]["established"]["output"]["device_writes"]["observed"] == "not on this host":
             equal("walls", run.walls(), set())  # this kernel's v1 counter stands still
@@ -303,11 +309,12 @@ def a_write_to_a_disk_breaks_the_output_wall(bench):
 def others_killed_for_memory_are_a_notice(bench):
     memory = UNIFIED if UNIFIED == CGROUPS else CGROUPS / "memory"
     limit = "memory.max" if memory == CGROUPS else "memory.limit_in_bytes"
-    with Running(bench, bench.candidate("sleep", 1)) as run, OwnCgroup(memory) as own:
+    with Running(bench, bench.candidate("until-told")) as run, OwnCgroup(memory) as own:
         write(own.path / limit, 8 * MIB)
         killed = subprocess.run(["sh", "-c", f"echo $$ >{own.path}/cgroup.procs && exec dd if=/dev/zero of=/dev/null bs=64M count=1"],
                                 capture_output=True)
         equal("status of the other's process", killed.returncode, -signal.SIGKILL)
+        run.tell()
         notices = run.finish().expect(0, "succeeded", "exited").record["notices"]
     if not any(re.fullmatch("host: [0-9]+ process(es)? outside the run killed for memory while it ran", notice) for notice in notices):
         raise Wrong(f"notices: {notices}")
@@ -317,9 +324,10 @@ def others_killed_for_memory_are_a_notice(bench):
 @scenario
 def space_that_others_take_is_a_notice(bench):
     size = 512 if bench.slow == 1 else 64  # others on this machine may free some meanwhile; the guest's is memory
-    with Running(bench, bench.candidate("sleep", 1)) as run:
+    with Running(bench, bench.candidate("until-told")) as run:
         with open(bench.work / "others", "wb") as file:
             os.posix_fallocate(file.fileno(), 0, size * MIB)
+        run.tell()
         notices = run.finish().expect(0, "succeeded", "exited").record["notices"]
     lost = [int(found[1]) for found in (re.fullmatch(r"host: the file system of (?:.*)/out/(?:.*) lost (\d+) MiB while the run ran, of which "
                                                     r"benchsand wrote 0 MiB", notice) for notice in notices) if found]

@@ -37,7 +37,7 @@ def neighbours_profile(bench, name, *changes):
 
 def candidate_that_waits(bench, process):
     """The host's number of the candidate that has left its marks."""
-    deadline = time.monotonic() + 20 * bench.slow
+    deadline = time.monotonic() + 60 * bench.slow
     while time.monotonic() < deadline and process.poll() is None:
         for pid in re.findall(r"process (\d+): b'/task/candidate", " ".join(bench.living())):
             # Not a child of it, which ends soon.

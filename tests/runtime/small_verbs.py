@@ -121,7 +121,8 @@ def pausing(container):
 
 
 def wait_for(container, wanted):
-    for _ in range(1000):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
         if status(container) == wanted:
             return
         time.sleep(0.01)
