@@ -16,8 +16,7 @@ constexpr std::size_t kLargestMessage = 192 * 1024;  // below the usual send buf
 constexpr int kWaiting = 16;
 constexpr int kListener = -1;
 
-Result<sockaddr_un> address_of(const std::string& run_folder) {
-  const std::string path = run_folder + "/" + kControlName;
+Result<sockaddr_un> address_of(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) return fault("use " + path + ": longer than a socket path can be");
@@ -34,12 +33,16 @@ Result<Fd> seqpacket() {
 }  // namespace
 
 Result<std::optional<ControlConnection>> ControlConnection::to_monitor(const std::string& run_folder) {
-  const auto address = TRY(address_of(run_folder));
+  return to(run_folder + "/" + kControlName);
+}
+
+Result<std::optional<ControlConnection>> ControlConnection::to(const std::string& socket) {
+  const auto address = TRY(address_of(socket));
   Fd fd = TRY(seqpacket());
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
     return ControlConnection(std::move(fd));
   if (errno == ENOENT || errno == ECONNREFUSED) return std::nullopt;
-  return sys_error("connect", run_folder + "/" + kControlName, errno);
+  return sys_error("connect", socket, errno);
 }
 
 Result<void> ControlConnection::send(const nlohmann::json& message) const {
@@ -64,13 +67,13 @@ Result<nlohmann::json> ControlConnection::receive(std::uint64_t deadline_us) con
   return message;
 }
 
-Result<ControlListener> ControlListener::create(const std::string& run_folder) {
-  const auto address = TRY(address_of(run_folder));
+Result<ControlListener> ControlListener::create(const std::string& socket) {
+  const auto address = TRY(address_of(socket));
   ControlListener listener;
   listener.fd_ = TRY(seqpacket());
   if (::bind(listener.fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    return sys_error("bind", run_folder + "/" + kControlName, errno);
-  if (::listen(listener.fd_.get(), kWaiting) != 0) return sys_error("listen", run_folder + "/" + kControlName, errno);
+    return sys_error("bind", socket, errno);
+  if (::listen(listener.fd_.get(), kWaiting) != 0) return sys_error("listen", socket, errno);
   return listener;
 }
 
@@ -87,7 +90,7 @@ Result<ControlConnection> ControlListener::accept() const {
 
 Result<ControlDesk> ControlDesk::open(const std::string& run_folder) {
   ControlDesk desk;
-  desk.listener_ = TRY(ControlListener::create(run_folder));
+  desk.listener_ = TRY(ControlListener::create(run_folder + "/" + kControlName));
   desk.epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
   if (!desk.epoll_) return sys_error("epoll_create1", "the control socket", errno);
   TRY_VOID(desk.wait_for(desk.listener_.fd(), kListener));
@@ -103,16 +106,20 @@ Result<void> ControlDesk::wait_for(const Fd& fd, int key) {
   return {};
 }
 
+Result<int> ControlDesk::adopt(ControlConnection connection) {
+  const int caller = connection.fd().get();
+  TRY_VOID(wait_for(connection.fd(), caller));
+  callers_.insert_or_assign(caller, std::move(connection));
+  return caller;
+}
+
 Result<std::optional<ControlDesk::Heard>> ControlDesk::hear() {
   epoll_event event{};
   const int n = ::epoll_wait(epoll_.get(), &event, 1, 0);
   if (n < 0 && errno != EINTR) return sys_error("epoll_wait", "the control socket", errno);
   if (n <= 0) return std::nullopt;
   if (event.data.fd == kListener) {
-    auto connection = TRY(listener_.accept());
-    const int caller = connection.fd().get();
-    TRY_VOID(wait_for(connection.fd(), caller));
-    callers_.insert_or_assign(caller, std::move(connection));
+    TRY(adopt(TRY(listener_.accept())));
     return std::nullopt;
   }
   const int caller = event.data.fd;

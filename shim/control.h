@@ -20,6 +20,7 @@ class ControlConnection {
   explicit ControlConnection(Fd fd) : fd_(std::move(fd)) {}
   // nullopt: nobody listens, so the monitor has ended.
   static Result<std::optional<ControlConnection>> to_monitor(const std::string& run_folder);
+  static Result<std::optional<ControlConnection>> to(const std::string& socket);
 
   const Fd& fd() const { return fd_; }
   explicit operator bool() const { return static_cast<bool>(fd_); }
@@ -33,7 +34,8 @@ class ControlConnection {
 
 class ControlListener {
  public:
-  static Result<ControlListener> create(const std::string& run_folder);
+  ControlListener() = default;
+  static Result<ControlListener> create(const std::string& socket);
   const Fd& fd() const { return fd_; }
   // From a root process, or an error. Call it when fd() is readable.
   Result<ControlConnection> accept() const;
@@ -51,6 +53,8 @@ class ControlDesk {
     nlohmann::json message;  // null: the caller has gone
   };
   static Result<ControlDesk> open(const std::string& run_folder);
+  // Somebody to whom we have connected, as if it had; its number as a caller.
+  Result<int> adopt(ControlConnection connection);
   const Fd& fd() const { return epoll_; }
   // One thing that was said, or nullopt. An error is a caller's, who is sent away; the desk goes on.
   Result<std::optional<Heard>> hear();

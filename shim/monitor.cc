@@ -9,6 +9,7 @@
 #include <array>
 #include <csignal>
 #include <filesystem>
+#include <memory>
 
 #include "oci/kernel_files.h"
 #include "oci/mountinfo.h"
@@ -124,17 +125,26 @@ Result<void> Monitor::open_sources() {
 // 2. Prepare.
 Result<void> Monitor::prepare() {
   signals_ = TRY(sys::signalfd({SIGINT, SIGTERM, SIGHUP, SIGQUIT}));
-  TRY_VOID(take_stdio());
-  TRY_VOID(open_sources());
-  TRY_VOID(make_run_folder());
+  TRY_VOID(open_files());
   note_container(order_, facts_);
   TRY_VOID(claim());
   remains_.cgroup = TRY(RunCgroup::create(host_.cgroup, facts_.id, !policy_.cpuset.empty()));
   TRY_VOID(take_host_ids());
   TRY_VOID(make_mounts());
   TRY_VOID(seed_output());
-  desk_ = TRY(ControlDesk::open(remains_.folder->path()));
+  TRY_VOID(open_desk());
   return make_listener();
+}
+
+Result<void> Monitor::open_files() {
+  TRY_VOID(take_stdio());
+  TRY_VOID(open_sources());
+  return make_run_folder();
+}
+
+Result<void> Monitor::open_desk() {
+  desk_ = TRY(ControlDesk::open(remains_.folder->path()));
+  return {};
 }
 
 Result<void> Monitor::seed_output() {
@@ -279,16 +289,14 @@ void Monitor::finish(const Result<void>& told) {
   if (!told) end_ = End{started_ ? Cause::killed : Cause::not_started, {}, {}, told.error().message};
   tear_down();
   if (!order_.admission.refusals.empty()) static_cast<void>(record_refusal(host_, order_));  // no score either way
-  if (!out_) return answer_callers(told.error().message);
+  if (!err_) return answer_callers(told.error().message);
   const RunReport report = judged();
   std::string why = why_not(report);
-  if (created_) {
-    if (const auto kept = keep_record(report.record, order_.state.id); !kept) {
-      why = kept.error().message;
-      err_->say("benchsand: " + why + "\n");
-    }
-    static_cast<void>(sys::unlinkat(sys::kHere, unfinished_record_of(order_.state), 0));
+  if (const auto kept = keep(report); !kept) {
+    why = kept.error().message;
+    err_->say("benchsand: " + why + "\n");
   }
+  if (created_) static_cast<void>(sys::unlinkat(sys::kHere, unfinished_record_of(order_.state), 0));
   if (!created_ && claimed_) static_cast<void>(remove_container(order_.state.root, order_.state.id));
   rootfs_.reset();
   inputs_.clear();
@@ -298,6 +306,11 @@ void Monitor::finish(const Result<void>& told) {
   answer_callers(why);
   if (hold_)
     static_cast<void>(hold_->release(sys::monotonic_us() + kReapWithinUs, false));  // it dies with us in any case
+}
+
+Result<void> Monitor::keep(const RunReport& report) {
+  if (!created_) return {};
+  return keep_record(report.record, order_.state.id);
 }
 
 void Monitor::answer_callers(const std::string& why) {
@@ -325,8 +338,9 @@ void run_monitor(const Host& host, ContainerOrder order, ControlConnection repor
   ::umask(022);
   if (::chdir("/") != 0) ::_exit(1);
   {
-    Monitor monitor(host, std::move(order), std::move(report));
-    monitor.finish(told_by(monitor));
+    const auto monitor = order.front ? std::make_unique<FrontMonitor>(host, std::move(order), std::move(report))
+                                     : std::make_unique<Monitor>(host, std::move(order), std::move(report));
+    monitor->finish(told_by(*monitor));
   }
   ::_exit(0);
 }

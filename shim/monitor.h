@@ -3,12 +3,14 @@
 // and when it dies the kernel kills the container (shim/init_hold).
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "oci/admit.h"
 #include "oci/policy.h"
 #include "shim/container_state.h"
 #include "shim/control.h"
+#include "shim/front_desk.h"
 #include "shim/load.h"
 
 namespace benchsand {
@@ -21,6 +23,7 @@ struct ContainerOrder {
   Admission admission;
   std::uint64_t memory_headroom_bytes = 0;  // of the profile, for updates
   Policy policy;                            // nothing decided where the admission has refusals
+  std::optional<TakenOrder> front;          // it is the container of `benchsand run`
 };
 
 // The report a monitor gives the call that made it: {"pid": N} or {"error": TEXT}, once.

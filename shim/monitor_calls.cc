@@ -27,7 +27,11 @@ Result<void> Monitor::wait_for_start() {
 
 Result<bool> Monitor::heard_start() {
   const auto heard = desk_->hear();
-  if (!heard || !*heard || (*heard)->message.is_null()) return false;  // whoever it was, it was not a start
+  if (!heard || !*heard) return false;
+  if ((*heard)->message.is_null()) {
+    if (left((*heard)->caller)) return fault("start the container: the benchsand that ordered it has ended");
+    return false;  // whoever it was, it was not a start
+  }
   const std::string wish = (*heard)->message.value("do", "");
   if (wish == "delete") return fault("start the container: it was deleted before");
   if (wish != "start") {
@@ -55,6 +59,8 @@ Result<void> Monitor::wait_for_listener() {
     if (waits[0].revents != 0) return accept_listener();
     if (waits[2].revents != 0) return delegate_failed("its init ended before the candidate could start");
     const auto heard = desk_->hear();
+    if (heard && *heard && (*heard)->message.is_null() && left((*heard)->caller))
+      return fault("start the container: the benchsand that ordered it has ended");
     if (!heard || !*heard || (*heard)->caller != starter_) continue;
     if ((*heard)->message.is_null()) return fault("start the container: the call of the engine was ended");
     if (const auto why = (*heard)->message.find("failed"); why != (*heard)->message.end())
@@ -68,23 +74,22 @@ Result<std::optional<Cause>> Monitor::hear_calls() {
   if (!heard || !*heard) return std::nullopt;
   const int caller = (*heard)->caller;
   const json& message = (*heard)->message;
-  if (message.is_null()) {
-    left(caller);
-    return std::nullopt;
-  }
+  if (message.is_null()) return left(caller);
   const std::string wish = message.value("do", "");
   if (wish == "delete") return Cause::killed;
   json answer = {{"error", "the container is already running"}};
   if (wish == "exec") answer = begin_exec(caller, message);
   if (wish == "update") answer = begin_update(caller, message);
   if (wish == "updated") answer = end_update(caller, message);
-  if (!desk_->say(caller, answer)) left(caller);
+  if (!desk_->say(caller, answer)) return left(caller);
   return std::nullopt;
 }
 
-void Monitor::left(int caller) {
+// Nobody waits for a run whose front end is gone.
+std::optional<Cause> Monitor::left(int caller) {
   if (execs_.erase(caller) > 0) exec_doors_->over();
   updates_.erase(caller);
+  return caller == owner_ ? std::optional(Cause::killed) : std::nullopt;
 }
 
 json Monitor::begin_exec(int caller, const json& message) {

@@ -59,11 +59,20 @@ Result<void> make_base_folders() {
   return make_root_directory(kMountBase, 0711);
 }
 
+Result<std::string> new_run_id() {
+  return "r" + TRY(sys::random_hex(12));
+}
+
 Result<RunFolder> RunFolder::create() {
+  return create(TRY(new_run_id()));
+}
+
+Result<RunFolder> RunFolder::create(const std::string& id) {
+  if (!is_run_id(id)) return fault("make the folder of a run: '" + id + "' is not the name of a run");
   TRY_VOID(make_base_folders());
   const Fd gate = TRY(pass_gate(false));
   RunFolder folder;
-  folder.id_ = "r" + TRY(sys::random_hex(12));
+  folder.id_ = id;
   TRY_VOID(sys::mkdirat(sys::kHere, folder.path(), 0700));
   folder.dir_ = TRY(sys::open_directory(sys::kHere, folder.path()));
   folder.lock_ = TRY(sys::openat(folder.dir_.get(), kLock, O_RDWR | O_CREAT | O_EXCL, 0600));

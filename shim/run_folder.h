@@ -27,6 +27,7 @@ class RunFolder {
  public:
   // Makes the base and the caches too; 0700, root's, never a symlink.
   static Result<RunFolder> create();
+  static Result<RunFolder> create(const std::string& id);  // of a run that has its name already; once
   const std::string& id() const { return id_; }
   std::string path(const std::string& name = "") const;
   const Fd& dir() const { return dir_; }
@@ -43,6 +44,7 @@ class RunFolder {
 };
 
 Result<void> make_base_folders();
+Result<std::string> new_run_id();
 // Whatever the umask is; what is there must be root's, with this mode (0700 or 0711), and no symbolic link.
 Result<void> make_root_directory(const std::string& path, mode_t mode);
 

@@ -42,22 +42,58 @@ bool is_pod_sandbox(const nlohmann::json& config, const std::string& root) {
   return root.ends_with("/k8s.io") && config.is_object() && config.contains(type) && config[type] == "sandbox";
 }
 
+Result<ProfileText> profile_of(const RuntimeContext& context, const RuntimeCall& call, const nlohmann::json& config) {
+  const bool sandbox = is_pod_sandbox(config, call.root);
+  return runtime_profile(sandbox ? RuntimeContext{context.called_as, "pod-sandbox"} : context);
+}
+
+// Read again, and still what the front end read.
+Result<Documents> ordered_documents(const FrontOrder& front) {
+  auto documents = TRY(load_documents({front.task_path, front.profile, front.settings}));
+  if (documents.source.sha256 != front.task_sha256)
+    return usage("make the container: the task " + front.task_path + " has changed since it was ordered");
+  if (documents.profile_text.sha256 != front.profile_sha256)
+    return usage("make the container: the profile " + front.profile + " has changed since the task was ordered");
+  return documents;
+}
+
+// What a `benchsand run` has ordered: the task decides, and the engine brings the root file system.
+Result<void> take_task(const Documents& documents, const HostFacts& host, ContainerOrder& order) {
+  const std::vector<std::string> program = order.admission.task.command;
+  const std::string rootfs = order.admission.task.rootfs;
+  order.policy = TRY(decide_policy(documents, host));
+  if (!order.admission.refusals.empty()) return {};
+  if (program != order.policy.command)
+    order.admission.refusals.push_back({"evidence", "the engine would run another program than the task's",
+                                        "ask why " + order.front->order.engine + " changes what it is told"});
+  if (order.admission.terminal)
+    order.admission.refusals.push_back({"stdio", "a terminal, which the task did not ask for",
+                                        "ask why " + order.front->order.engine + " changes what it is told"});
+  if (!order.front->order.image.empty()) order.policy.rootfs = rootfs;
+  order.admission.output = {order.policy.output, ""};
+  order.admission.edits.push_back({"/", "what the engine was asked for", "the task's policy", "evidence"});
+  return {};
+}
+
 Result<ContainerOrder> take_order(const RuntimeContext& context, const RuntimeCall& call, const HostFacts& host) {
   const std::string text = TRY(sys::read_file(sys::kHere, call.bundle + "/config.json"));
   const auto config = nlohmann::json::parse(text, nullptr, false);
-  const bool sandbox = is_pod_sandbox(config, call.root);
-  const ProfileText profile_text =
-      TRY(runtime_profile(sandbox ? RuntimeContext{context.called_as, "pod-sandbox"} : context));
-  const Profile profile = TRY(parse_profile(profile_text.text, profile_text.name));
-  const AdmitContext admitted_by{call.bundle, call.root, profile};
   ContainerOrder order;
+  order.front = TRY(take_front_order(call.id));
+  std::optional<Documents> ordered;
+  if (order.front) ordered = TRY(ordered_documents(order.front->order));
+  const ProfileText profile_text = ordered ? ordered->profile_text : TRY(profile_of(context, call, config));
+  const Profile profile = ordered ? ordered->profile : TRY(parse_profile(profile_text.text, profile_text.name));
+  const AdmitContext admitted_by{call.bundle, call.root, profile};
   order.admission = TRY(admit(text, admitted_by));
   order.name = container_name(config, call.id, ::getppid());
   order.state.oci_version = config.value("ociVersion", "");
   if (config.contains("annotations")) order.state.annotations = config["annotations"];
   order.admission.task.name = order.name;
   order.admission.task.profile = profile.name;
-  if (auto policy = decide_admitted(order.admission, admitted_by, profile_text.sha256, host))
+  if (ordered)
+    TRY_VOID(take_task(*ordered, host, order));
+  else if (auto policy = decide_admitted(order.admission, admitted_by, profile_text.sha256, host))
     order.policy = std::move(*policy);
   order.policy.profile_name = profile.name;  // of a refused container too
   order.policy.profile_sha256 = profile_text.sha256;

@@ -25,8 +25,8 @@ std::string input_place(std::size_t index) {
 
 }  // namespace
 
-Result<void> Sandbox::make_run_folder() {
-  remains_.folder = TRY(RunFolder::create());
+Result<void> Sandbox::make_run_folder(const std::string& id) {
+  remains_.folder = TRY(id.empty() ? RunFolder::create() : RunFolder::create(id));
   facts_.id = remains_.folder->id();
   facts_.created = sys::utc_now();
   facts_.delegate = host_.delegate.facts;

@@ -34,7 +34,7 @@ class Sandbox {
   virtual ~Sandbox() = default;
 
   // 2. Prepare. Everything made here is known to remains_ from the moment it exists.
-  Result<void> make_run_folder();
+  Result<void> make_run_folder(const std::string& id = "");  // a new name, unless it has one
   Result<void> take_host_ids();
   Result<void> make_mounts();
   Result<void> make_listener();

@@ -1,0 +1,75 @@
+// The container of a `benchsand run`: its files are the task's, as in run.cc, and it ends with the front end.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "shim/collect.h"
+#include "shim/container_record.h"
+#include "shim/monitor_class.h"
+#include "shim/teardown.h"
+
+namespace benchsand {
+
+namespace {
+
+// The engine sees an empty container: what it would keep of the streams is in the results.
+Result<void> leave_streams_of_the_engine() {
+  const Fd null = TRY(sys::openat(sys::kHere, "/dev/null", O_RDWR));
+  for (int fd = 0; fd < 3; ++fd)
+    if (::dup2(null.get(), fd) < 0) return sys_error("dup2", "/dev/null", errno);
+  return {};
+}
+
+}  // namespace
+
+// Nothing half-written stays.
+FrontMonitor::~FrontMonitor() {
+  if (results_) static_cast<void>(discard_results(remains_));
+}
+
+Result<void> FrontMonitor::open_files() {
+  TRY_VOID(leave_streams_of_the_engine());
+  stdin_ = TRY(standard_input(policy_.stdin_file));
+  if (front().image.empty()) {
+    rootfs_ = TRY(open_rootfs(policy_.rootfs));
+  } else {
+    rootfs_ = TRY(open_container_rootfs(policy_.rootfs));
+    TRY_VOID(check_rootfs());
+  }
+  TRY_VOID(prepare_mount_points(*rootfs_, policy_));
+  inputs_ = TRY(open_inputs(policy_));
+  TRY_VOID(require_results_apart(front().results, *rootfs_, inputs_));
+  TRY_VOID(make_run_folder(front().run_id));
+  results_ = TRY(ResultFolder::plan(front().results, facts_.id));
+  remains_.partial_results = results_->partial_path();
+  TRY_VOID(remains_.folder->note_results(remains_.partial_results));
+  TRY_VOID(results_->make());
+  out_ = TRY(OutputStream::create(TRY(results_->create_stream("stdout")), "stdout", policy_.limits.stdout_bytes));
+  err_ = TRY(OutputStream::create(TRY(results_->create_stream("stderr")), "stderr", policy_.limits.stderr_bytes));
+  return {};
+}
+
+Result<void> FrontMonitor::open_desk() {
+  TRY_VOID(Monitor::open_desk());
+  owner_ = TRY(desk_->adopt(std::move(order_.front->front)));
+  return {};
+}
+
+Result<void> FrontMonitor::collect() {
+  auto collected = TRY(collect_outputs(output_->mount(), policy_.collect, TRY(results_->output())));
+  facts_.outputs = std::move(collected.files);
+  facts_.outputs_refused = std::move(collected.refused);
+  facts_.outputs_refused_more = collected.refused_more;
+  return {};
+}
+
+// The results last: when they are there, all is.
+Result<void> FrontMonitor::keep(const RunReport& report) {
+  TRY_VOID(keep_record(report.record, order_.state.id));
+  TRY_VOID(results_->finish(report.record, facts_));
+  results_.reset();
+  return remains_.folder->forget_results();
+}
+
+}  // namespace benchsand
