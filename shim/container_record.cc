@@ -45,18 +45,23 @@ void note_container(const ContainerOrder& order, RunFacts& facts) {
   facts.admission = {{"edits", edits_json(order.admission.edits)}, {"refusals", refusals}};
 }
 
-Result<void> record_refusal(const Host& host, const ContainerOrder& order) {
+Result<void> record_not_made(const Host& host, const ContainerOrder& order, const std::string& why) {
   RunFacts facts;
   facts.id = "r" + TRY(sys::random_hex(12));
   facts.created = sys::utc_now();
   facts.delegate = host.delegate.facts;
   note_container(order, facts);
+  const bool refused = !order.admission.refusals.empty();
+  const End end{Cause::not_started, {}, {}, refused ? "" : why};
   Verdict verdict;
-  verdict.outcome = Outcome::refused;
+  if (refused)
+    verdict.outcome = Outcome::refused;
+  else
+    verdict = judge({}, Evidence(), end, std::nullopt);
   for (const auto& refusal : order.admission.refusals)
     verdict.failures.push_back({refusal.wall, "what the profile " + order.state.profile + " allows", refusal.what,
                                 "config.json of the engine"});
-  return keep_record(make_record(order.policy, host.facts, facts, {}, Evidence(), End(), verdict), order.state.id);
+  return keep_record(make_record(order.policy, host.facts, facts, {}, Evidence(), end, verdict), order.state.id);
 }
 
 Result<void> keep_unfinished_record(const std::string& path) {

@@ -62,9 +62,10 @@ Result<void> Monitor::claim() {
   state.delegate = facts_.delegate.name;
   state.monitor = ::getpid();
   state.monitor_start_time = TRY(start_time_of(state.monitor));
-  TRY_VOID(claim_container(state));
-  claimed_ = true;
-  return {};
+  const auto claimed = claim_container(state);
+  claimed_ = claimed.has_value();
+  is_anothers_ = !claimed_;
+  return claimed;
 }
 
 // Before anything is made in it.
@@ -172,11 +173,13 @@ Result<void> Monitor::create() {
 
 // What is kept as the record should this process not live to write one.
 Result<void> Monitor::note_unfinished() {
-  const End end{Cause::not_started, {}, {}, "the monitor of the container ended before it could write a record"};
-  const auto record =
+  const End end{
+      Cause::not_started, {}, {}, "there is no record yet: the container has not ended, or its monitor was killed"};
+  unfinished_ =
       make_record(policy_, host_.facts, facts_, rules_, evidence_, end, judge(rules_, evidence_, end, std::nullopt));
-  TRY_VOID(sys::create_file(remains_.folder->dir().get(), kUnfinishedRecord, record.dump(), 0600));
-  return sys::create_file(sys::kHere, unfinished_record_of(order_.state), record.dump(), 0600);
+  const std::string text = unfinished_.dump();
+  TRY_VOID(sys::create_file(remains_.folder->dir().get(), kUnfinishedRecord, text, 0600));
+  return sys::create_file(sys::kHere, unfinished_record_of(order_.state), text, 0600);
 }
 
 Result<void> Monitor::run_delegate_create() {
@@ -269,7 +272,11 @@ Result<void> Monitor::collect() {
   return {};
 }
 
+// From here on the store has a record of this run: nobody is shown the score of an earlier one, and where nothing can be kept, nothing
+// is started. The engine has its container already, so `create` does not wait for the disk.
 Result<void> Monitor::story() {
+  kept_ = keep_record(unfinished_, order_.state.id);
+  unfinished_ = nullptr;
   TRY_VOID(wait_for_start());
   return start();
 }
@@ -288,7 +295,8 @@ std::string Monitor::why_not(const RunReport& report) const {
 void Monitor::finish(const Result<void>& told) {
   if (!told) end_ = End{started_ ? Cause::killed : Cause::not_started, {}, {}, told.error().message};
   tear_down();
-  if (!order_.admission.refusals.empty()) static_cast<void>(record_refusal(host_, order_));  // no score either way
+  // The container of another monitor has, or will have, a record of its own.
+  if (!created_ && !is_anothers_) static_cast<void>(record_not_made(host_, order_, end_.fault));  // no score either way
   if (!err_) return answer_callers(told.error().message);
   const RunReport report = judged();
   std::string why = why_not(report);

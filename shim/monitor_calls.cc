@@ -39,6 +39,7 @@ Result<bool> Monitor::heard_start() {
     return false;
   }
   starter_ = (*heard)->caller;
+  TRY_VOID(kept_);
   TRY_VOID(desk_->say(starter_, {{"go", true}}));
   return true;
 }

@@ -68,7 +68,9 @@ class Monitor : protected Sandbox {
   std::optional<ContainerOutput> container_output_;
   Fd init_;           // pidfd of the container's init, from the delegate's create on
   int starter_ = -1;  // the call that waits for the door
-  bool claimed_ = false;
+  bool claimed_ = false, is_anothers_ = false;
+  nlohmann::json unfinished_;      // until it is in the store
+  Result<void> kept_;              // whether it is
   std::set<int> execs_;            // callers whose exec the delegate does just now
   std::map<int, Limits> updates_;  // and whose update
 };

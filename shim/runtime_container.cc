@@ -117,28 +117,46 @@ Result<Pair> connected_pair() {
   return Pair{ControlConnection(Fd(fds[0])), ControlConnection(Fd(fds[1]))};
 }
 
+// What went wrong, and the record that says so: otherwise an earlier run of the container would speak for it.
+std::unexpected<Error> not_made(const Host& host, const ContainerOrder& order, Error error) {
+  if (const auto kept = record_not_made(host, order, error.message); !kept)
+    error.message += "; " + kept.error().message;
+  return std::unexpected(std::move(error));
+}
+
+// All that is known of a container whose config.json or profile cannot be read.
+ContainerOrder unread_order(const RuntimeContext& context, const RuntimeCall& call) {
+  ContainerOrder order;
+  order.name = call.id;
+  order.state.root = call.root;
+  order.state.id = call.id;
+  order.state.bundle = call.bundle;
+  order.admission.caller = "unknown";
+  order.policy.profile_name = context.profile;
+  return order;
+}
+
 // Init's number, once the container is created. The monitor goes on without us.
 Result<pid_t> make_container(const RuntimeContext& context, const RuntimeCall& call) {
   TRY_VOID(close_inherited());
   if (TRY(find_container(call.root, call.id)))
     return usage("make the container: a container with the id " + call.id + " already exists");
   const Host host = TRY(require_host(TRY(choose_delegate())));
-  ContainerOrder order = TRY(take_order(context, call, host.facts));
-  if (!order.admission.refusals.empty()) {
-    const std::string why = refusal_text(order.admission.refusals);
-    if (const auto kept = record_refusal(host, order); !kept) return fault(why + "; " + kept.error().message);
-    return usage(why);
-  }
+  auto order = take_order(context, call, host.facts);
+  if (!order) return not_made(host, unread_order(context, call), std::move(order.error()));
+  if (!order->admission.refusals.empty())
+    return not_made(host, *order, usage(refusal_text(order->admission.refusals)).error());
   Pair report = TRY(connected_pair());
   const pid_t monitor = ::fork();
   if (monitor < 0) return sys_error("fork", "the monitor", errno);
   if (monitor == 0) {
     report.ours = ControlConnection();
-    run_monitor(host, std::move(order), std::move(report.theirs));
+    run_monitor(host, std::move(*order), std::move(report.theirs));
   }
   report.theirs = ControlConnection();
   const auto said = TRY(report.ours.receive(sys::monotonic_us() + kMonitorWithinUs));
-  if (said.is_null()) return fault("make the container: its monitor ended without a word");
+  if (said.is_null())
+    return not_made(host, *order, fault("make the container: its monitor ended without a word").error());
   if (said.contains("error")) return fault(said.at("error").get<std::string>());
   return said.at("pid").get<pid_t>();
 }

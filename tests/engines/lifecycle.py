@@ -1,5 +1,6 @@
 """What people do with containers every day: it works under benchsand, and none of it takes a wall down."""
 
+import json
 import os
 import pty
 import select
@@ -116,8 +117,10 @@ def a_command_that_is_not_there(bench):
     """Nothing ran, so nothing is scored, and docker's user gets the status that says why."""
     done = bench.engine.run("benchsand", [], "tiny", "/no-such-program")
     equal(f"exit status, {done}", done.status, 1 if bench.engine.name == "containerd" else 127)
-    if done.id:
-        not_scored(bench, done.id)
+    record = not_scored(bench, done.id)
+    equal("outcome, cause", (record["verdict"]["outcome"], record["end"]["cause"]), ("fault", "not-started"))
+    if "no-such-program" not in (why := json.dumps(record["verdict"]["failures"])):
+        raise Wrong(f"the record does not say what went wrong: {why}")
     bench.forget(done, maybe=True)
 
 

@@ -153,6 +153,40 @@ def a_signal_of_its_own_is_kept(c):
 
 
 @scenario
+def what_cannot_be_made_leaves_a_record(c):
+    """And one that is made leaves one from the start."""
+    identity, pid = c.new("exit 0")
+    wait_for("record", lambda: Path(f"/var/lib/benchsand/records/{identity}.json").exists())
+    equal("before its start", c.outcome(identity), (False, "fault", "not-started"))
+    c.refused(["create", "--bundle", c.bundle, identity], "already exists")
+    c.good("start", identity)
+    reap(pid)
+    equal("after its end", c.outcome(identity), (True, "succeeded", "exited"))
+    c.good("delete", identity)
+
+    def program(config):
+        config["process"]["args"] = ["/not/there"]
+
+    def rootfs(config):
+        config["root"]["path"] = "elsewhere"
+
+    def version(config):
+        config["mounts"] = "none"
+
+    for change, word in ((program, "/not/there"), (rootfs, "elsewhere"), (version, "mounts")):
+        c.bundle_of("exit 0")
+        config = json.loads((c.bundle / "config.json").read_text())
+        change(config)
+        (c.bundle / "config.json").write_text(json.dumps(config))
+        # Of an id that was scored.
+        c.refused(["create", "--bundle", c.bundle, identity], word)
+        equal(f"record, {change.__name__}", c.outcome(identity)[0], False)
+        if word not in (said := json.dumps(c.record(identity)["verdict"]["failures"])):
+            raise Wrong(f"the record does not say what went wrong: {said}")
+        c.refused(["state", identity], "does not exist")
+
+
+@scenario
 def an_id_is_taken_once(c):
     identity, pid = c.new("exit 0")
     c.refused(["create", "--bundle", c.bundle, identity], "already exists")
@@ -264,6 +298,14 @@ def left_behind(work, runs):
     return left + [str(path) for path in Path("/sys/fs/cgroup").glob("**/benchsand/r*") if path.name in runs]
 
 
+def clear(containers):
+    """After a failure, so that the next scenario starts from nothing."""
+    for path in BASE.glob("containers/*/state.json"):
+        state = json.loads(path.read_text())
+        if state["root"].startswith(str(containers.work)):
+            containers.call("delete", "--force", state["id"], root=state["root"])
+
+
 def own_places(given, work):
     """Nothing of the host's /etc/benchsand and /var/lib/benchsand is used or changed."""
     for place, folder in (("/etc/benchsand", work / "etc"), ("/var/lib/benchsand", work / "var")):
@@ -308,6 +350,7 @@ def main():
             except (Wrong, OSError, KeyError, subprocess.SubprocessError) as error:
                 failed += 1
                 print(f"FAIL {type(error).__name__}: {error}\n     {given.engine} {function.__name__}")
+                clear(containers)
         for place in ("/etc/benchsand", "/var/lib/benchsand"):
             subprocess.run(["umount", "--lazy", place], check=True)
     print(f"{given.engine}: {len(wanted)} scenarios, {failed} failed")
