@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "oci/engine_endpoint.h"
+#include "oci/http_head.h"
 #include "shim/sys.h"
 
 namespace benchsand {
@@ -30,9 +31,6 @@ struct HttpAnswer {
 
 inline constexpr std::size_t kLargestAnswer = 16 << 20;
 
-// Percent-encoded, for one part of a path or one value of a query.
-std::string url_encoded(std::string_view text);
-
 class Http {
  public:
   static Result<Http> to(Endpoint endpoint);
@@ -50,10 +48,12 @@ class Http {
   Result<HttpAnswer> upload(const HttpRequest& request,
                             const std::function<Result<std::size_t>(char* buffer, std::size_t size)>& source);
 
-  // A connection that the engine turns into a plain stream (attach): what has come of the stream with the head, and the socket.
+  // A connection that the engine turns into a plain stream (attach): what has come of the stream with the head, and the socket,
+  // which does not block. Any other answer is an error with the engine's own words. Not with TLS.
   struct Hijacked {
     Fd socket;
     std::string begun;
+    std::string content_type;  // application/vnd.docker.raw-stream or ….multiplexed-stream; empty: not said
   };
   Result<Hijacked> hijack(const HttpRequest& request);
 

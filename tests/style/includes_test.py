@@ -114,8 +114,8 @@ def check_shim(path, text):
     stem = Path(path).stem
     kinds = {}
     for line, quote, name in includes(text):
-        if name.startswith("curl/") and Path(path).name != "http_unix.cc":
-            yield f"{path}:{line}: <{name}> belongs in http_unix.cc only"
+        if name.startswith("curl/") and Path(path).name != "http.cc":
+            yield f"{path}:{line}: <{name}> belongs in http.cc only"
         kind = re.match(r"shim/(engine|host)_", name)
         if quote == '"' and kind:
             kinds[kind.group(1)] = line
@@ -157,8 +157,8 @@ SAMPLES = [
     ("shim/host_cgroup.cc", '#include "oci/x.h"\n#include "shim/engine_runtime.h"\n', "shim/host_cgroup.cc:2: engine_*"),
     ("shim/main.cc", '#include "shim/engine_runtime.h"\n#include "shim/host_cgroup.h"\n', "shim/main.cc:2: engine_*"),
     ("shim/run.cc", '#include "shim/engine_runtime.h"\n#include "shim/host_cgroup.h"\n', ""),
-    ("shim/run.cc", "#include <curl/curl.h>\n", "<curl/curl.h> belongs in http_unix.cc only"),
-    ("shim/http_unix.cc", "#include <curl/curl.h>\n", ""),
+    ("shim/run.cc", "#include <curl/curl.h>\n", "<curl/curl.h> belongs in http.cc only"),
+    ("shim/http.cc", "#include <curl/curl.h>\n", ""),
 ]
 
 
