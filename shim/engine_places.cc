@@ -1,5 +1,4 @@
 // Where an engine's API is: what the environment and the files of Docker's and Podman's own clients say.
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <optional>
@@ -73,7 +72,8 @@ Result<void> use_tls(Endpoint& endpoint, const TlsFiles& files, bool default_por
 }
 
 bool names_no_port(const std::string& text) {
-  return text.find_last_of(':') <= std::max(text.find("://"), text.find_last_of(']') + 1) && !text.ends_with(']');
+  const std::size_t last = text.find_last_of(":]");
+  return last == text.find("://") || text[last] == ']';
 }
 
 // As Docker's client does; but a certificate that is not verified would prove nothing, so DOCKER_TLS does not lead to that.
