@@ -38,6 +38,7 @@ struct AdmitContext {
   std::string bundle;  // absolute; relative paths of the document are relative to it
   std::string root;    // the engine's --root, empty when it gave none
   const Profile& profile;
+  std::string container = {};  // its id
 };
 
 struct Admission {
@@ -68,11 +69,13 @@ std::string edited_config(const Admission& admission, const Policy& policy, cons
 std::string refusal_text(const std::vector<Refused>& refusals);
 std::string neutral_words(std::string text);
 
-// Whether files from there may be handed in at `target`: asked here of the path as written, and again by who opens it, of
-// the path that it leads to.
-std::optional<Refused> source_refused(const std::string& source, const std::string& target);
+// Whether files from there may be handed in at `target` of this container: asked here of the path as written, and again by who
+// opens it, of the path that it leads to.
+std::optional<Refused> source_refused(const std::string& source, const std::string& target,
+                                      const std::string& container);
 // The same of what is written back to.
-std::optional<Refused> output_refused(const std::string& source, const std::string& target);
+std::optional<Refused> output_refused(const std::string& source, const std::string& target,
+                                      const std::string& container);
 // Of the directory that an engine hands in as root file system.
 std::optional<Refused> rootfs_refused(const std::string& rootfs);
 

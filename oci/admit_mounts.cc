@@ -99,22 +99,6 @@ bool is_file_of_engine(const std::string& target) {
          is_inside(target, "/run/secrets");
 }
 
-bool names_container(const std::string& source) {
-  for (std::size_t start = 0; start < source.size();) {
-    const std::size_t end = std::min(source.find('/', start), source.size());
-    if (is_hex_id(std::string_view(source).substr(start, end - start))) return true;
-    start = end + 1;
-  }
-  return false;
-}
-
-bool is_in_store(const std::string& source) {
-  for (const char* store : {"/var/lib/docker", "/var/lib/containers", "/var/lib/containerd", "/run/containers",
-                            "/var/run/containers", "/run/containerd", "/run/docker"})
-    if (is_inside(source, store)) return true;
-  return false;
-}
-
 void note_options(Admitting& admitting, const Mount& mount) {
   std::string loosening;
   for (const auto& option : mount.options)
@@ -189,14 +173,14 @@ void sort_mount(Admitting& admitting, const std::vector<Mount>& all, const Mount
                             "mount an empty directory there read-only");
   }
   if (mount.is_bind()) {
-    if (auto refused = source_refused(mount.source, mount.target)) {
+    if (auto refused = source_refused(mount.source, mount.target, admitting.context.container)) {
       admitting.result.refusals.push_back(std::move(*refused));
       return;
     }
     if (is_file_of_engine(mount.target)) return take_input(admitting, mount, "the engine's own file");
     if (is_hex_id(volume_name(mount.source))) return take_input(admitting, mount, "a volume of the image");
     if (mount.read_only()) return take_input(admitting, mount, "");
-    if (auto refused = output_refused(mount.source, mount.target)) {
+    if (auto refused = output_refused(mount.source, mount.target, admitting.context.container)) {
       admitting.result.refusals.push_back(std::move(*refused));
       return;
     }
@@ -261,7 +245,8 @@ const std::vector<NamedRule> kMountRules{
      mounts},
     {{"/mounts/* of an engine's files", "rootfs",
       "`/etc/hosts`, `/etc/hostname`, `/etc/resolv.conf`, `/run/.containerenv`, `/run/secrets`, the `--init` program: "
-      "read-only"},
+      "read-only; of an engine's store only this container's, and the first three of another that it shares a network "
+      "with"},
      described},
     {{"/mounts/* of an image's VOLUME", "rootfs", "an anonymous volume: read-only"}, described},
     {{"/mounts/* read-only", "mounts", "an input, nosuid and nodev"}, described},
@@ -290,6 +275,46 @@ bool is_hidden_at_home(const std::string& path) {
   return (is_inside(path, "/root") || is_inside(path, "/home")) && path.find("/.") != std::string::npos;
 }
 
+constexpr std::string_view kDockerStore = "/var/lib/docker/", kPodmanStore = "/var/lib/containers/storage/";
+
+// One component after the beginning, and then this end.
+bool is_one_between(std::string_view path, std::string_view begin, std::string_view end) {
+  if (!path.starts_with(begin) || !path.ends_with(end) || path.size() <= begin.size() + end.size()) return false;
+  return path.substr(begin.size(), path.size() - begin.size() - end.size()).find('/') == std::string::npos;
+}
+
+bool is_volume_in_store(const std::string& path) {
+  return is_one_between(path, std::string(kDockerStore) + "volumes/", "/_data") ||
+         is_one_between(path, std::string(kPodmanStore) + "volumes/", "/_data");
+}
+
+// Where engines keep what they write for each container, in a folder that is named after it: Docker, Podman (by the driver of its
+// store), containerd's CRI plugin. Layers have such names too, and are elsewhere.
+bool holds_containers(std::string_view folder) {
+  if (folder == std::string(kDockerStore) + "containers") return true;
+  for (const auto store :
+       {kPodmanStore, std::string_view("/run/containers/storage/"), std::string_view("/var/run/containers/storage/")})
+    if (is_one_between(folder, store, "-containers")) return true;
+  return is_one_between(folder, "/run/containerd/io.containerd.", "/sandboxes") ||
+         is_one_between(folder, "/var/lib/containerd/io.containerd.", "/sandboxes");
+}
+
+// What an engine itself mounts of its store. The three files about the network are another container's where they share one.
+bool is_engines_for(const std::string& container, const std::string& path, const std::string& target) {
+  if (!is_file_of_engine(target)) return false;
+  std::size_t start = 1, end = 0;
+  while (start < path.size()) {
+    end = std::min(path.find('/', start), path.size());
+    if (is_hex_id(std::string_view(path).substr(start, end - start))) break;
+    start = end + 1;
+  }
+  if (start >= path.size() || !holds_containers(std::string_view(path).substr(0, start - 1))) return false;
+  if (path.substr(start, end - start) == container) return true;
+  const std::string rest = path.substr(end), name = target.substr(target.rfind('/'));
+  return one_of(target, {"/etc/hosts", "/etc/hostname", "/etc/resolv.conf"}) &&
+         (rest == name || rest == "/userdata" + name);
+}
+
 // What a container leaves in its output is written back to the host's directory.
 bool holds_programs(const std::string& source) {
   for (const char* directory : {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"})
@@ -299,7 +324,8 @@ bool holds_programs(const std::string& source) {
 
 }  // namespace
 
-std::optional<Refused> source_refused(const std::string& source, const std::string& target) {
+std::optional<Refused> source_refused(const std::string& source, const std::string& target,
+                                      const std::string& container) {
   const std::string path = normal_path(source);
   const std::string name = path.substr(path.rfind('/') + 1);
   const std::string cure = "mount a directory that holds only what the program needs";
@@ -307,8 +333,7 @@ std::optional<Refused> source_refused(const std::string& source, const std::stri
       one_of(name, {"docker.sock", "containerd.sock", "podman.sock", "crio.sock", "buildkitd.sock"}))
     return Refused{"mounts", in_quotes(path) + " is the socket of an engine, and who has it has the host",
                    "leave it out"};
-  const bool of_engine = is_file_of_engine(target) && names_container(path);
-  if (is_in_store(path) && (of_engine || !volume_name(path).empty())) return std::nullopt;
+  if (is_volume_in_store(path) || is_engines_for(container, path, target)) return std::nullopt;
   bool kept = is_inside("/root", path) || is_hidden_at_home(path);
   for (const char* place : {"/proc", "/sys", "/dev", "/run", "/var/run", "/etc", "/boot", "/var/lib/docker",
                             "/var/lib/containers", "/var/lib/containerd", "/var/lib/benchsand"})
@@ -318,8 +343,9 @@ std::optional<Refused> source_refused(const std::string& source, const std::stri
   return std::nullopt;
 }
 
-std::optional<Refused> output_refused(const std::string& source, const std::string& target) {
-  if (auto refused = source_refused(source, target)) return refused;
+std::optional<Refused> output_refused(const std::string& source, const std::string& target,
+                                      const std::string& container) {
+  if (auto refused = source_refused(source, target, container)) return refused;
   const std::string path = normal_path(source);
   if (!holds_programs(path)) return std::nullopt;
   return Refused{"output", in_quotes(path) + " holds the host's own programs",

@@ -83,9 +83,10 @@ Result<void> Monitor::check_sources() {
   const auto table = TRY(mounts_of_host());
   std::vector<Refused> refusals;
   const auto check = [&](auto refused_at, const std::string& source, const std::string& target) {
-    auto refused = refused_at(source, target);
+    auto refused = refused_at(source, target, order_.state.id);
     for (const auto& name : other_names(source, table))
-      if (!refused && (refused = refused_at(name, target))) refused->what = source + ": " + refused->what;
+      if (!refused && (refused = refused_at(name, target, order_.state.id)))
+        refused->what = source + ": " + refused->what;
     if (refused) refusals.push_back(std::move(*refused));
   };
   for (const auto& input : policy_.inputs) check(source_refused, input.source, input.target);

@@ -84,7 +84,7 @@ Result<ContainerOrder> take_order(const RuntimeContext& context, const RuntimeCa
   if (order.front) ordered = TRY(ordered_documents(order.front->order));
   const ProfileText profile_text = ordered ? ordered->profile_text : TRY(profile_of(context, call, config));
   const Profile profile = ordered ? ordered->profile : TRY(parse_profile(profile_text.text, profile_text.name));
-  const AdmitContext admitted_by{call.bundle, call.root, profile};
+  const AdmitContext admitted_by{call.bundle, call.root, profile, call.id};
   order.admission = TRY(admit(text, admitted_by));
   order.name = container_name(config, call.id, ::getppid());
   order.state.oci_version = config.value("ociVersion", "");

@@ -73,7 +73,7 @@ void try_document(const json& document, const AdmitContext& context, Outcomes& o
   CHECK(policy->uid == context.profile.uid);
   for (const auto& field : kLimitFields)
     CHECK(policy->limits.*field.member <= context.profile.limits.at(std::string(field.name)).maximum);
-  for (const auto& input : policy->inputs) CHECK_FALSE(source_refused(input.source, input.target));
+  for (const auto& input : policy->inputs) CHECK_FALSE(source_refused(input.source, input.target, context.container));
 }
 
 template <class Try>

@@ -19,6 +19,7 @@ using nlohmann::json;
 namespace {
 
 const std::string kBundle = "/run/containerd/io.containerd.runtime.v2.task/moby/0123";
+const std::string kOwn(64, 'a');
 const std::string kDockerRoot = "/run/docker/runtime-runc/moby";
 
 const Profile& strict() {
@@ -30,10 +31,18 @@ const Profile& strict() {
   return profile;
 }
 
+// The folder that an engine has put its files for this container into.
+std::string id_in(const std::string& name) {
+  constexpr std::string_view kFolder = "-containers/";
+  const std::string text = fixture("oci/" + name + ".json");
+  const std::size_t at = text.find(kFolder);
+  return at == std::string::npos ? kOwn : text.substr(at + kFolder.size(), 64);
+}
+
 AdmitContext context_of(const std::string& name) {
   if (name.starts_with("docker")) return {kBundle, kDockerRoot, strict()};
   if (name.starts_with("ctr")) return {"/run/containerd/io.containerd.runtime.v2.task/default/c", "", strict()};
-  return {"/var/lib/containers/storage/overlay-containers/c/userdata", "", strict()};
+  return {"/var/lib/containers/storage/overlay-containers/c/userdata", "", strict(), id_in(name)};
 }
 
 Admission admitted(const std::string& text, const std::string& name) {
@@ -291,24 +300,55 @@ TEST_CASE("files of the host are never handed in, under whatever name") {
                              "/srv/../etc",
                              "/./",
                              "/srv/../../etc/."})
-    CHECK_MESSAGE(source_refused(source, "/x"), source);
+    CHECK_MESSAGE(source_refused(source, "/x", kOwn), source);
   for (const char* source : {"/srv", "/srv/etc", "/etcetera", "/home", "/var/lib/docker/volumes/data/_data",
                              "/var/lib/containers/storage/volumes/a/_data", "/variable", "/devel"})
-    CHECK_MESSAGE(!source_refused(source, "/x"), source);
-  const std::string of_container = "/var/lib/docker/containers/" + std::string(64, 'a') + "/hosts";
-  CHECK_FALSE(source_refused(of_container, "/etc/hosts"));
-  CHECK(source_refused(of_container, "/x"));
-  CHECK(source_refused("/etc/shadow", "/etc/hosts"));
-  CHECK(source_refused("/etc/" + std::string(64, 'a') + "/hosts", "/etc/hosts"));
-  CHECK(source_refused("/var/lib/docker/containers/a/hosts", "/etc/hosts"));
-  CHECK(source_refused("/etc/volumes/a/_data", "/x"));
-  CHECK(source_refused("/var/lib/docker/volumes/a/_data/..", "/x"));
+    CHECK_MESSAGE(!source_refused(source, "/x", kOwn), source);
+  CHECK(source_refused("/etc/volumes/a/_data", "/x", kOwn));
+  CHECK(source_refused("/var/lib/docker/volumes/a/_data/..", "/x", kOwn));
+}
+
+TEST_CASE("of an engine's store a container gets its own files, and those about the network") {
+  const std::string other(64, 'b');
+  for (const std::string folder :
+       {"/var/lib/docker/containers/", "/run/containers/storage/overlay-containers/",
+        "/var/lib/containers/storage/vfs-containers/", "/run/containerd/io.containerd.grpc.v1.cri/sandboxes/"}) {
+    CAPTURE(folder);
+    CHECK_FALSE(source_refused(folder + kOwn + "/hosts", "/etc/hosts", kOwn));
+    CHECK_FALSE(source_refused(folder + kOwn + "/userdata/run/secrets", "/run/secrets", kOwn));
+    CHECK_FALSE(source_refused(folder + kOwn + "/mounts/secrets/x", "/run/secrets/x", kOwn));
+    CHECK_FALSE(source_refused(folder + other + "/hosts", "/etc/hosts", kOwn));
+    CHECK_FALSE(source_refused(folder + other + "/userdata/resolv.conf", "/etc/resolv.conf", kOwn));
+    CHECK(source_refused(folder + kOwn + "/hosts", "/x", kOwn));
+    CHECK(source_refused(folder + other + "/hosts", "/x", kOwn));
+    CHECK(source_refused(folder + other + "/mounts/secrets/x", "/run/secrets/x", kOwn));
+    CHECK(source_refused(folder + other + "/config.v2.json", "/etc/hosts", kOwn));
+    CHECK(source_refused(folder + other + "/hosts/../config.v2.json", "/etc/hosts", kOwn));
+    CHECK(source_refused(folder + other + "/a/hosts", "/etc/hosts", kOwn));
+    CHECK(source_refused(folder + kOwn + "/../../overlay2/x", "/run/secrets/x", kOwn));
+    CHECK(source_refused(folder + "a/hosts", "/etc/hosts", kOwn));
+  }
+  const std::vector<std::string> inside = {"/diff", "/diff/hosts", "/fs/etc/hosts",
+                                           "/diff/containers/" + kOwn + "/hosts", "/diff/volumes/a/_data"};
+  for (const std::string layer : {"/var/lib/docker/overlay2/", "/var/lib/containers/storage/overlay/",
+                                  "/var/lib/containerd/io.containerd.snapshotter.v1.overlayfs/snapshots/"})
+    for (const auto& name : {kOwn, other, std::string("7")})
+      for (const auto& rest : inside) {
+        CAPTURE(layer + name + rest);
+        CHECK(source_refused(layer + name + rest, "/run/secrets/x", kOwn));
+        CHECK(source_refused(layer + name + rest, "/etc/hosts", kOwn));
+      }
+  CHECK(source_refused("/etc/shadow", "/etc/hosts", kOwn));
+  CHECK(source_refused("/etc/" + kOwn + "/hosts", "/etc/hosts", kOwn));
+  CHECK(source_refused("/etc/containers/" + kOwn + "/hosts", "/etc/hosts", kOwn));
+  CHECK(source_refused("/var/lib/docker/containers/a/hosts", "/etc/hosts", "a"));
 }
 
 TEST_CASE("what is written back to, and what is a root file system") {
   for (const char* source : {"/etc", "/usr", "/usr/local/lib", "/lib64/x", "/srv/../bin"})
-    CHECK_MESSAGE(output_refused(source, "/x"), source);
-  for (const char* source : {"/srv", "/opt/usr", "/opt/u/out"}) CHECK_MESSAGE(!output_refused(source, "/x"), source);
+    CHECK_MESSAGE(output_refused(source, "/x", kOwn), source);
+  for (const char* source : {"/srv", "/opt/usr", "/opt/u/out"})
+    CHECK_MESSAGE(!output_refused(source, "/x", kOwn), source);
   for (const char* rootfs :
        {"/", "/etc", "/etc/x", "/usr", "/usr/lib", "/home", "/var", "/proc/1/root", "/root", "/tmp/.."})
     CHECK_MESSAGE(rootfs_refused(rootfs), rootfs);
