@@ -13,32 +13,15 @@
 #include "oci/report.h"
 #include "oci/units.h"
 #include "shim/http_hijack.h"
+#include "shim/http_transfer.h"
 
 namespace benchsand {
 
 namespace {
 
-constexpr const char* kNotHttp = "the answer is not HTTP";
-constexpr const char* kHeadTooLarge = "the head of the answer is larger than 64KiB";
-static_assert(kLargestHttpHead == 64 << 10);
-
-using Sink = std::function<Result<void>(std::string_view)>;
-using Source = std::function<Result<std::size_t>(char* buffer, std::size_t size)>;
-
-// One call while it goes on.
-struct Transfer {
+// What libcurl has a callback say to it; the transfer knows why it was given up.
+struct Transfer : HttpTransfer {
   CURL* easy = nullptr;
-  const Sink* sink = nullptr;
-  const Source* source = nullptr;
-  HttpAnswer answer;
-  bool sized = false;  // the answer says where it ends
-  bool head_ended = false;
-  std::size_t head_bytes = 0;   // of all heads: there may be many before the last
-  std::size_t body_bytes = 0;   // received
-  std::uint64_t moved_us = 0;   // when something came or went last
-  std::optional<Error> failed;  // what a callback of ours says
-
-  bool is_stream() const { return sink != nullptr || source != nullptr; }
 };
 
 int status_of(CURL* easy) {
@@ -47,46 +30,17 @@ int status_of(CURL* easy) {
   return static_cast<int>(status);
 }
 
-// What a callback of ours says to libcurl ends the call; why, is in `failed`.
-std::size_t give_up(Transfer& transfer, std::unexpected<Error> why) {
-  transfer.failed = std::move(why.error());
-  return 0;
-}
-
 std::size_t on_head(char* bytes, std::size_t size, std::size_t count, void* data) {
-  auto& transfer = *static_cast<Transfer*>(data);
-  const std::string_view line(bytes, size * count);
-  transfer.moved_us = sys::monotonic_us();
-  transfer.head_bytes += line.size();
-  if (transfer.head_bytes > kLargestHttpHead) return give_up(transfer, fault(kHeadTooLarge));
-  if (line.starts_with("HTTP/")) transfer.sized = transfer.head_ended = false;
-  if (line == "\r\n") transfer.head_ended = true;
-  if (header_value(line, "content-length") || header_value(line, "transfer-encoding")) transfer.sized = true;
-  return line.size();
+  return static_cast<Transfer*>(data)->take_head_line({bytes, size * count}) ? size * count : 0;
 }
 
 std::size_t on_body(char* bytes, std::size_t size, std::size_t count, void* data) {
   auto& transfer = *static_cast<Transfer*>(data);
-  const std::string_view part(bytes, size * count);
-  transfer.moved_us = sys::monotonic_us();
-  transfer.body_bytes += part.size();
-  if (transfer.sink != nullptr && status_of(transfer.easy) / 100 == 2) {
-    if (auto taken = (*transfer.sink)(part); !taken) return give_up(transfer, std::unexpected(taken.error()));
-    return part.size();
-  }
-  if (transfer.answer.body.size() + part.size() > kLargestAnswer)
-    return give_up(transfer, fault("the answer is larger than " + format_quantity(kLargestAnswer, Unit::bytes)));
-  transfer.answer.body += part;
-  return part.size();
+  return transfer.take_body({bytes, size * count}, status_of(transfer.easy)) ? size * count : 0;
 }
 
 std::size_t on_source(char* buffer, std::size_t size, std::size_t count, void* data) {
-  auto& transfer = *static_cast<Transfer*>(data);
-  transfer.moved_us = sys::monotonic_us();
-  auto given = (*transfer.source)(buffer, size * count);
-  if (given) return *given;
-  give_up(transfer, std::unexpected(given.error()));
-  return CURL_READFUNC_ABORT;
+  return static_cast<Transfer*>(data)->give(buffer, size * count).value_or(CURL_READFUNC_ABORT);
 }
 
 curl_socket_t open_socket(void*, curlsocktype, curl_sockaddr* address) {
@@ -147,6 +101,7 @@ struct Http::Parts {
   CURL* easy = nullptr;
   std::array<char, CURL_ERROR_SIZE> words{};
   CURLcode option = CURLE_OK;  // of all that were set, the first that failed
+  const Fd* stop = nullptr;
 
   Parts() = default;
   Parts(const Parts&) = delete;
@@ -169,7 +124,7 @@ struct Http::Parts {
   void set_tls();
   void set_request(const HttpRequest& request, Transfer& transfer, HeaderList& headers);
   Result<CURLcode> drive(const HttpRequest& request, const Transfer& transfer);
-  Result<HttpAnswer> perform(const HttpRequest& request, const Sink* sink, const Source* source);
+  Result<HttpAnswer> perform(const HttpRequest& request, const HttpSink* sink, const HttpSource* source);
   Result<Fd> connect(const HttpRequest& request);
 };
 
@@ -302,7 +257,10 @@ Result<CURLcode> Http::Parts::drive(const HttpRequest& request, const Transfer& 
       return failed(request, (transfer.is_stream() ? "nothing came for " : "no answer within ") +
                                  format_quantity(request.within_us, Unit::duration_us));
     const auto wait_ms = static_cast<int>(std::min<std::uint64_t>((deadline_us - now_us) / 1000 + 1, 60'000));
-    if (::curl_multi_poll(multi, nullptr, 0, wait_ms, nullptr) != CURLM_OK) return failed(request, "libcurl gave up");
+    curl_waitfd told = {stop != nullptr ? stop->get() : -1, CURL_WAIT_POLLIN, 0};
+    if (::curl_multi_poll(multi, &told, stop != nullptr ? 1 : 0, wait_ms, nullptr) != CURLM_OK)
+      return failed(request, "libcurl gave up");
+    if (told.revents != 0) return failed(request, kToldToStop, ECANCELED);
   }
   int left = 0;
   const CURLMsg* message = ::curl_multi_info_read(multi, &left);
@@ -310,7 +268,7 @@ Result<CURLcode> Http::Parts::drive(const HttpRequest& request, const Transfer& 
   return message->data.result;
 }
 
-Result<HttpAnswer> Http::Parts::perform(const HttpRequest& request, const Sink* sink, const Source* source) {
+Result<HttpAnswer> Http::Parts::perform(const HttpRequest& request, const HttpSink* sink, const HttpSource* source) {
   if (!is_http_target(request.target)) return failed(request, "the target has a character that no address has");
   Transfer transfer;
   transfer.easy = easy;
@@ -371,15 +329,19 @@ const Endpoint& Http::endpoint() const {
   return parts_->endpoint;
 }
 
+void Http::stop_at(const Fd& readable) {
+  parts_->stop = &readable;
+}
+
 Result<HttpAnswer> Http::call(const HttpRequest& request) {
   return parts_->perform(request, nullptr, nullptr);
 }
 
-Result<HttpAnswer> Http::download(const HttpRequest& request, const Sink& sink) {
+Result<HttpAnswer> Http::download(const HttpRequest& request, const HttpSink& sink) {
   return parts_->perform(request, &sink, nullptr);
 }
 
-Result<HttpAnswer> Http::upload(const HttpRequest& request, const Source& source) {
+Result<HttpAnswer> Http::upload(const HttpRequest& request, const HttpSource& source) {
   return parts_->perform(request, nullptr, &source);
 }
 
@@ -389,7 +351,7 @@ Result<Http::Hijacked> Http::hijack(const HttpRequest& request) {
     return parts_->failed(request, "a connection with TLS does not become a stream (cure: ssh://)");
   const std::uint64_t deadline_us = sys::monotonic_us() + request.within_us;
   Fd socket = TRY(parts_->connect(request));
-  auto begun = become_stream(socket, request, authority(parts_->endpoint), deadline_us);
+  auto begun = become_stream({socket, parts_->stop, deadline_us}, request, authority(parts_->endpoint));
   if (!begun) return parts_->failed(request, begun.error().message, begun.error().error_number);
   return Hijacked{std::move(socket), std::move(begun->rest), std::move(begun->content_type)};
 }

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -10,15 +11,15 @@
 #include "oci/engine_answer.h"
 #include "oci/http_head.h"
 #include "oci/units.h"
+#include "shim/http_transfer.h"
 
 namespace benchsand {
 
 namespace {
 
 struct Call {
-  const Fd& socket;
+  const StreamSocket& stream;
   std::uint64_t within_us;
-  std::uint64_t deadline_us;
 };
 
 std::unexpected<Error> broken(int error_number) {
@@ -27,15 +28,25 @@ std::unexpected<Error> broken(int error_number) {
 }
 
 Result<void> wait_for(const Call& call, short events) {
-  if (TRY(sys::poll_one(call.socket, events, call.deadline_us)) == 0)
-    return fault("no answer within " + format_quantity(call.within_us, Unit::duration_us));
+  const Fd* stop = call.stream.stop;
+  std::array<pollfd, 2> waits = {
+      {{call.stream.socket.get(), events, 0}, {stop != nullptr ? stop->get() : -1, POLLIN, 0}}};
+  int n = -1;
+  do {
+    const std::uint64_t now_us = sys::monotonic_us();
+    const std::uint64_t left_us = call.stream.deadline_us - std::min(now_us, call.stream.deadline_us);
+    n = ::poll(waits.data(), waits.size(), static_cast<int>(std::min<std::uint64_t>((left_us + 999) / 1000, 60'000)));
+  } while ((n < 0 && errno == EINTR) || (n == 0 && sys::monotonic_us() < call.stream.deadline_us));
+  if (n < 0) return broken(errno);
+  if (waits[1].revents != 0) return std::unexpected(Error{Error::Kind::fault, kToldToStop, ECANCELED});
+  if (n == 0) return fault("no answer within " + format_quantity(call.within_us, Unit::duration_us));
   return {};
 }
 
 Result<void> send_all(const Call& call, std::string_view bytes) {
   while (!bytes.empty()) {
     TRY_VOID(wait_for(call, POLLOUT));
-    const ssize_t n = ::send(call.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const ssize_t n = ::send(call.stream.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (n >= 0)
       bytes.remove_prefix(static_cast<std::size_t>(n));
     else if (errno != EAGAIN && errno != EINTR)
@@ -49,7 +60,7 @@ Result<bool> receive_some(const Call& call, std::string& text) {
   std::array<char, 16384> buffer;
   for (;;) {
     TRY_VOID(wait_for(call, POLLIN));
-    const ssize_t n = ::recv(call.socket.get(), buffer.data(), buffer.size(), 0);
+    const ssize_t n = ::recv(call.stream.socket.get(), buffer.data(), buffer.size(), 0);
     if (n >= 0) text.append(buffer.data(), static_cast<std::size_t>(n));
     if (n >= 0) return n > 0;
     if (errno != EAGAIN && errno != EINTR) return broken(errno);
@@ -74,9 +85,8 @@ std::unexpected<Error> refused(const Call& call, const HttpHead& head, std::stri
 
 }  // namespace
 
-Result<BegunStream> become_stream(const Fd& socket, const HttpRequest& request, const std::string& host,
-                                  std::uint64_t deadline_us) {
-  const Call call{socket, request.within_us, deadline_us};
+Result<BegunStream> become_stream(const StreamSocket& stream, const HttpRequest& request, const std::string& host) {
+  const Call call{stream, request.within_us};
   TRY_VOID(send_all(call, head_of(request, host) + request.body));
   std::string text;
   std::optional<HttpHead> head;

@@ -14,8 +14,13 @@ struct BegunStream {
   std::string content_type;
 };
 
-// Errors say why, not of what. `socket` does not block.
-Result<BegunStream> become_stream(const Fd& socket, const HttpRequest& request, const std::string& host,
-                                  std::uint64_t deadline_us);
+struct StreamSocket {
+  const Fd& socket;  // does not block
+  const Fd* stop;    // readable: give up. May be null
+  std::uint64_t deadline_us;
+};
+
+// Errors say why, not of what.
+Result<BegunStream> become_stream(const StreamSocket& stream, const HttpRequest& request, const std::string& host);
 
 }  // namespace benchsand

@@ -332,3 +332,20 @@ TEST_CASE("a connection that does not become a stream is an error in the engine'
   }
   CHECK(support::open_descriptors() == before);
 }
+
+TEST_CASE("whoever waits for an engine can be told to stop") {
+  const FakeEngine engine;
+  Http http = engine.http();
+  const auto told = sys::pipe();
+  REQUIRE(told);
+  http.stop_at(told->read);
+  REQUIRE(http.call(get("/version")));
+  REQUIRE(sys::write_all(told->write, "x", "a pipe"));
+  const std::string start = " at " + engine.endpoint().text() + " (the test): ";
+  const auto called = http.call(get("/fault/no_answer"));
+  CHECK(why(called) == "GET /fault/no_answer" + start + "benchsand was told to stop");
+  CHECK(called.error().error_number == ECANCELED);
+  const auto hijacked = http.hijack(post("/hijack/no_answer"));
+  CHECK(why(hijacked) == "POST /hijack/no_answer" + start + "benchsand was told to stop");
+  CHECK(hijacked.error().error_number == ECANCELED);
+}
