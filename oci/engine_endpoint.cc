@@ -76,6 +76,9 @@ std::string take_authority(std::string_view rest, Endpoint& endpoint) {
     rest.remove_prefix(at + 1);
   }
   if (auto why = take_host(rest, endpoint); !why.empty()) return why;
+  // ssh takes some for itself: it expands %h and ${HOME}, and a colon ends the path.
+  if (ssh && path.size() > 1 && path.find_first_of("%$:\\[] ") != path.npos)
+    return "a character that ssh would not leave as it is";
   if (ssh && path.size() > 1) return take_socket_path(path, endpoint);
   return path.size() > 1 ? "a path after the host, where the API has none" : "";
 }

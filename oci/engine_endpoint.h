@@ -17,7 +17,7 @@ struct Endpoint {
   std::string path;  // of the unix socket, here or at the other end of ssh
   std::string user, host;
   std::uint16_t port = 0;
-  std::string ca_file, certificate_file, key_file;  // TLS
+  std::string ca_file, certificate_file, key_file;  // TLS; the last one of ssh too
   bool verify = true;                               // the server's certificate
   std::string from;  // who says so, for messages: "DOCKER_HOST", "the docker context 'lab'", "the default"
 

@@ -37,6 +37,14 @@ std::string cure(ApiKind kind, const Endpoint& endpoint, int error_number) {
   }
 }
 
+// Of an answer that is no version.
+std::string cure(ApiKind kind, const HttpAnswer& answer) {
+  if (answer.body.contains("HTTPS server"))
+    return " (cure: DOCKER_TLS_VERIFY=1, and DOCKER_CERT_PATH for the folder of the certificates)";
+  if (kind == ApiKind::podman && answer.status / 100 == 4) return " (cure: --engine docker, if it is Docker)";
+  return "";
+}
+
 std::string version_target(ApiKind kind) {
   return kind == ApiKind::docker ? "/version" : std::string("/v") + kPodmanApi + "/libpod/version";
 }
@@ -74,7 +82,7 @@ Result<EngineClient> EngineClient::connect(ApiKind kind, Endpoint endpoint) {
   }
   if (answer->status != 200)
     return fault("ask " + where + " for its version: it says: " + engine_words(answer->body) + " (" +
-                 std::to_string(answer->status) + ")");
+                 std::to_string(answer->status) + ")" + cure(kind, *answer));
   auto agreed = TRY(agree_on_version(kind, TRY(document(*answer, "ask " + where + " for its version")), where));
   client.version_ = std::move(agreed.engine);
   client.api_version_ = std::move(agreed.api);

@@ -12,6 +12,7 @@
 #include "oci/http_head.h"
 #include "oci/report.h"
 #include "oci/units.h"
+#include "shim/engine_ssh.h"
 #include "shim/http_hijack.h"
 #include "shim/http_transfer.h"
 
@@ -102,6 +103,7 @@ struct Http::Parts {
   std::array<char, CURL_ERROR_SIZE> words{};
   CURLcode option = CURLE_OK;  // of all that were set, the first that failed
   const Fd* stop = nullptr;
+  std::optional<SshTunnel> tunnel;
 
   Parts() = default;
   Parts(const Parts&) = delete;
@@ -116,10 +118,10 @@ struct Http::Parts {
     if (option == CURLE_OK) option = ::curl_easy_setopt(easy, name, value);
   }
 
-  std::unexpected<Error> failed(const HttpRequest& request, const std::string& why, int error_number = 0) const;
+  std::unexpected<Error> failed(const HttpRequest& request, const std::string& why, int error_number = 0);
   int os_error() const;
   std::pair<std::string, int> why_not_connected() const;
-  std::unexpected<Error> failed(const HttpRequest& request, const Transfer& transfer, CURLcode code) const;
+  std::unexpected<Error> failed(const HttpRequest& request, const Transfer& transfer, CURLcode code);
   void set_connection();
   void set_tls();
   void set_request(const HttpRequest& request, Transfer& transfer, HeaderList& headers);
@@ -128,12 +130,13 @@ struct Http::Parts {
   Result<Fd> connect(const HttpRequest& request);
 };
 
-std::unexpected<Error> Http::Parts::failed(const HttpRequest& request, const std::string& why, int error_number) const {
+std::unexpected<Error> Http::Parts::failed(const HttpRequest& request, const std::string& why, int error_number) {
   const std::string path = request.target.substr(0, request.target.find('?'));
-  return std::unexpected(
-      Error{Error::Kind::fault,
-            request.method + " " + on_one_line(path) + " at " + endpoint.text() + " (" + endpoint.from + "): " + why,
-            error_number});
+  const std::string ssh = tunnel ? tunnel->words() : "";
+  return std::unexpected(Error{Error::Kind::fault,
+                               request.method + " " + on_one_line(path) + " at " + endpoint.text() + " (" +
+                                   endpoint.from + "): " + why + (ssh.empty() ? "" : " (ssh says: " + ssh + ")"),
+                               error_number});
 }
 
 int Http::Parts::os_error() const {
@@ -153,7 +156,7 @@ std::pair<std::string, int> Http::Parts::why_not_connected() const {
   return {"nobody listens there", failed};
 }
 
-std::unexpected<Error> Http::Parts::failed(const HttpRequest& request, const Transfer& transfer, CURLcode code) const {
+std::unexpected<Error> Http::Parts::failed(const HttpRequest& request, const Transfer& transfer, CURLcode code) {
   if (transfer.failed) return failed(request, transfer.failed->message, transfer.failed->error_number);
   const std::string after = " after " + std::to_string(transfer.body_bytes) + " bytes";
   switch (code) {
@@ -201,6 +204,7 @@ void Http::Parts::set_connection() {
   // OpenSSL writes without MSG_NOSIGNAL: with TLS libcurl holds SIGPIPE off itself, which this option would forbid.
   set(CURLOPT_NOSIGNAL, endpoint.transport == Endpoint::Transport::tls ? 0L : 1L);
   if (endpoint.transport == Endpoint::Transport::unix_socket) set(CURLOPT_UNIX_SOCKET_PATH, endpoint.path.c_str());
+  if (tunnel) set(CURLOPT_UNIX_SOCKET_PATH, tunnel->socket().c_str());
   if (endpoint.transport == Endpoint::Transport::tls) set_tls();
 }
 
@@ -284,9 +288,10 @@ Result<HttpAnswer> Http::Parts::perform(const HttpRequest& request, const HttpSi
   if (code != CURLE_OK || transfer.failed) return failed(request, transfer, code);
   transfer.answer.status = status_of(easy);
   if (!transfer.head_ended) return failed(request, "the answer is cut off in its head");
-  const bool has_body = request.method != "HEAD" && transfer.answer.status != 204 && transfer.answer.status != 304;
+  const bool has_body = request.method != "HEAD" && transfer.answer.status != 204;
   // Such an answer ends where the connection does, and so would one that was cut off.
-  if (has_body && !transfer.sized) return failed(request, "the answer does not say how long it is");
+  if (has_body && transfer.answer.status / 100 == 2 && !transfer.sized)
+    return failed(request, "the answer does not say how long it is");
   const char* type = nullptr;
   ::curl_easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &type);
   if (type != nullptr) transfer.answer.content_type = type;
@@ -322,6 +327,8 @@ Result<Http> Http::to(Endpoint endpoint) {
   parts->multi = TRY(new_multi());
   parts->easy = ::curl_easy_init();
   if (parts->easy == nullptr) return fault("start libcurl: curl_easy_init failed");
+  if (parts->endpoint.transport == Endpoint::Transport::ssh)
+    parts->tunnel.emplace(TRY(SshTunnel::open(parts->endpoint)));
   return Http(std::move(parts));
 }
 

@@ -70,7 +70,10 @@ TEST_CASE("what is no address is refused with the reason") {
       {"ssh://@a", "a character that no user's name has"},
       {"ssh://-oProxyCommand=x", "a character that no host's name has"},
       {"ssh://-l@a", "a character that no user's name has"},
-      {"ssh://me@", "there is no host"}};
+      {"ssh://me@", "there is no host"},
+      {"ssh://a/%h", "a character that ssh would not leave as it is"},
+      {"ssh://a/${HOME}/s", "a character that ssh would not leave as it is"},
+      {"ssh://a/run:s", "a character that ssh would not leave as it is"}};
   for (const auto& [text, why] : kCases) {
     CAPTURE(text);
     const auto endpoint = parse_endpoint(text, "CONTAINER_HOST");
