@@ -1,10 +1,10 @@
 #include "oci/admit.h"
 
 #include <algorithm>
-#include <array>
 
 #include "oci/admit_rules.h"
 #include "oci/config_shape.h"
+#include "oci/runtime_error.h"
 #include "oci/sha256.h"
 #include "oci/strict_json.h"
 #include "oci/units.h"
@@ -215,39 +215,12 @@ std::optional<Policy> decide_admitted(Admission& admission, const AdmitContext& 
   return std::nullopt;
 }
 
-// Docker and Podman look for these in any letter case and turn them into exit codes 126 and 127, or into "it is gone".
-std::string neutral_words(std::string text) {
-  constexpr std::array<std::string_view, 15> kLoaded{"permission denied",
-                                                     "is a directory",
-                                                     "not a directory",
-                                                     "executable file not found",
-                                                     "no such file or directory",
-                                                     "no such file",
-                                                     "system cannot find the file specified",
-                                                     "failed to run runc create/exec call",
-                                                     "operation not permitted",
-                                                     "open executable",
-                                                     "does not exist",
-                                                     "process already finished",
-                                                     "container not running",
-                                                     "no such process",
-                                                     "invalid process"};
-  const std::string lower = folded(text);
-  if (lower.size() != text.size()) return neutral_words(lower);
-  for (const auto words : kLoaded)
-    for (std::size_t at = lower.find(words); at != std::string::npos; at = lower.find(words, at + 1))
-      std::replace(text.begin() + static_cast<std::ptrdiff_t>(at),
-                   text.begin() + static_cast<std::ptrdiff_t>(at + words.size()), ' ', '_');
-  return text;
-}
-
 std::string refusal_text(const std::vector<Refused>& refusals) {
   std::string text = "benchsand refuses this container";
   for (std::size_t i = 0; i < refusals.size(); ++i)
     text += (i == 0 ? ": " : "; ") + std::string("wall ") + refusals[i].wall + ": " + refusals[i].what +
             " (cure: " + refusals[i].cure + ")";
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return neutral_words(text);
+  return neutral_wording(text);
 }
 
 std::vector<AdmitRule> admit_rules() {

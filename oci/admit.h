@@ -67,7 +67,6 @@ std::string edited_config(const Admission& admission, const Policy& policy, cons
 
 // All refusals in one line, for the engine to show. Never words from which an engine would conclude an exit code.
 std::string refusal_text(const std::vector<Refused>& refusals);
-std::string neutral_words(std::string text);
 
 // Whether files from there may be handed in at `target` of this container: asked here of the path as written, and again by who
 // opens it, of the path that it leads to.

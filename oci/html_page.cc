@@ -203,6 +203,8 @@ std::string outputs(const json& record) {
 
 std::string streams(const json& record) {
   std::string rows = row({head("stream"), number_head("bytes"), number_head("kept"), head("SHA-256 of what was kept")});
+  if (record.at("policy").value("terminal", false))
+    return section("Streams", none("what went through the terminal was not counted"));
   for (const char* name : {"stdout", "stderr"}) {
     const json& stream = record.at(name);
     rows += row(

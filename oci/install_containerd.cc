@@ -118,8 +118,8 @@ Result<std::string> add_to_containerd(const std::string& text, const std::string
   const auto old = TRY(find_block(text, file));
   const std::string rest = without(text, old);
   const Entries entries = TRY(read_toml(rest, file));
-  const int version = TRY(version_of(entries, file));
   TRY_VOID(check_enabled(entries, file));
+  const int version = TRY(version_of(entries, file));
   for (const auto& runtime : runtimes) {
     auto table = runtimes_path(version);
     table.push_back(runtime.name);

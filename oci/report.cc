@@ -119,7 +119,11 @@ std::string summary(const json& record, const std::string& wall) {
        }},
       {"cpu-time", [&] { return milliseconds(spent("cpu-time", "used_us")) + " of " + limit_time("cpu_time_us"); }},
       {"wall-time", [&] { return milliseconds(spent("wall-time", "used_us")) + " of " + limit_time("wall_time_us"); }},
-      {"stdio", [&] { return "stdout " + written(record.at("stdout")) + ", stderr " + written(record.at("stderr")); }},
+      {"stdio",
+       [&] {
+         if (policy.value("terminal", false)) return std::string("not counted: it went through a terminal");
+         return "stdout " + written(record.at("stdout")) + ", stderr " + written(record.at("stderr"));
+       }},
       {"privileges",
        [&] {
          return "uid " + first_word(door("privileges", "uid")) + ", capabilities " +

@@ -153,6 +153,15 @@ Result<std::string> install(const InstallRequest& request, const ConfigFile& fil
   return report + next_step(request.engine);
 }
 
+// A mistyped --config would make a file that no engine reads.
+Result<void> require_given_file(const InstallRequest& request, const ConfigFile& file) {
+  const std::string usual = default_config(request.engine);
+  if (request.config.empty() || file.exists() || request.config == usual) return {};
+  if (request.uninstall && TRY(own_links(request.engine)).empty()) return {};
+  return usage("find " + file.path() + ": it is not there; if " + to_text(request.engine) +
+               " reads it, make it first (it may be empty), and if not, leave out --config: it is " + usual);
+}
+
 }  // namespace
 
 Result<std::string> install_runtime(const InstallRequest& request) {
@@ -161,6 +170,7 @@ Result<std::string> install_runtime(const InstallRequest& request) {
                  ": benchsand install must be root; use sudo, or --dry-run to see what it would do");
   const std::string path = request.config.empty() ? default_config(request.engine) : request.config;
   const auto file = TRY(ConfigFile::read(std::filesystem::absolute(path).string()));
+  TRY_VOID(require_given_file(request, file));
   return request.uninstall ? uninstall(request, file) : install(request, file);
 }
 

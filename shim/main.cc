@@ -287,6 +287,13 @@ int complain_of_command(const std::vector<std::string>& words) {
                                                 "limits, doctor, gc, install and completion (see benchsand --help)"});
 }
 
+int complain_of_use(const CLI::App& app, std::string what) {
+  while (what.ends_with('.') || what.ends_with('\n')) what.pop_back();
+  const auto commands = app.get_subcommands();
+  const std::string command = commands.empty() ? "" : " " + commands.front()->get_name();
+  return complain(Error{Error::Kind::usage, what + "; see benchsand" + command + " --help"});
+}
+
 int main_of(int argc, char** argv) {
   CLI::App app(
       "Runs code that nobody trusts, observes from the host that every wall stood, and gives a score only then.",
@@ -358,7 +365,8 @@ int main_of(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kSucceeded : kUsage;
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+    return complain_of_use(app, error.what());
   }
   if (app.get_subcommands().empty()) return complain_of_command(app.remaining());
   return status;

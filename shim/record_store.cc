@@ -200,24 +200,21 @@ Result<std::vector<std::string>> RecordStore::ids_named(const std::vector<File>&
   return ids;
 }
 
-Result<FoundRecord> RecordStore::look_up(const std::string& wanted) const {
-  const auto all = TRY(files());
-  for (const auto& file : all) {
-    if (file.id == wanted) return newest(all, wanted);
-    if (file.stem == wanted) return FoundRecord{path_of(wanted), {}};
-  }
-  const auto named = TRY(ids_named(all, wanted));
+Result<RecordStore::Whose> RecordStore::whose(const std::vector<File>& files, const std::string& wanted) const {
+  for (const auto& file : files)
+    if (file.id == wanted) return Whose{wanted, {}};
+  const auto named = TRY(ids_named(files, wanted));
   if (!named.empty()) {
-    auto found = TRY(newest(all, named.front()));
+    Whose found{named.front(), {}};
     if (named.size() > 1)
       found.notes.push_back(std::to_string(named.size()) + " containers had the name " + wanted +
                             ", and this is the newest; all of them: " + listed(named));
     return found;
   }
   std::set<std::string> ids;
-  for (const auto& file : all)
+  for (const auto& file : files)
     if (wanted.size() >= kShortestPrefix && file.id.starts_with(wanted)) ids.insert(file.id);
-  if (ids.size() == 1) return newest(all, *ids.begin());
+  if (ids.size() == 1) return Whose{*ids.begin(), {}};
   const std::string what = "find the record of container " + wanted + " in " + base_ + ": ";
   if (ids.empty())
     return usage(what +
@@ -225,6 +222,26 @@ Result<FoundRecord> RecordStore::look_up(const std::string& wanted) const {
                  "lists what is kept");
   return usage(what + std::to_string(ids.size()) +
                " ids begin so; give more of it: " + listed(std::vector<std::string>(ids.begin(), ids.end())));
+}
+
+// An older one of a container, by whatever the container is known by.
+Result<FoundRecord> RecordStore::look_up(const std::string& wanted) const {
+  const auto all = TRY(files());
+  const std::size_t mark = wanted.find(kOlder);
+  auto found = TRY(whose(all, wanted.substr(0, mark)));
+  if (mark == std::string::npos) {
+    auto record = TRY(newest(all, found.id));
+    record.notes.insert(record.notes.end(), found.notes.begin(), found.notes.end());
+    return record;
+  }
+  const std::string stem = found.id + wanted.substr(mark);
+  std::vector<std::string> stems;
+  for (const auto& file : all) {
+    if (file.stem == stem) return FoundRecord{path_of(stem), std::move(found.notes)};
+    if (file.id == found.id) stems.push_back(file.stem);
+  }
+  return usage("find the record " + wanted + " in " + base_ + ": this container has no such record, but " +
+               listed(stems));
 }
 
 Result<std::vector<RecordLine>> RecordStore::list() const {

@@ -32,7 +32,7 @@ class RecordStore {
   // Removes what is beyond the number or older than the days, oldest first, and never the newest. How many went.
   Result<std::uint64_t> rotate(const RecordKeeping& keeping) const;
 
-  // By id, by name, or by the beginning of an id (four characters at least). Kind usage when there is none or no single one.
+  // By id, by name, or by the beginning of an id (four characters at least); `~N` after it is an older one. Kind usage when there is none or no single one.
   Result<FoundRecord> look_up(const std::string& wanted) const;
   Result<std::vector<RecordLine>> list() const;  // newest first
 
@@ -41,12 +41,17 @@ class RecordStore {
     std::string stem, id;  // "ID~2", "ID"
     std::uint64_t modified_ns = 0;
   };
+  struct Whose {
+    std::string id;
+    std::vector<std::string> notes;
+  };
   static Result<RecordStore> opened(const std::string& base);
   Result<std::vector<File>> files() const;  // newest first
   Result<Fd> locked() const;
   Result<void> put(const std::string& text, const std::string& container, const nlohmann::json& run) const;
   Result<bool> is_of_run(const std::string& container, const nlohmann::json& run) const;
   Result<void> set_aside(const std::string& container) const;
+  Result<Whose> whose(const std::vector<File>& files, const std::string& wanted) const;
   Result<FoundRecord> newest(const std::vector<File>& files, const std::string& id) const;
   Result<std::vector<std::string>> ids_named(const std::vector<File>& files, const std::string& name) const;
   std::string path_of(const std::string& stem) const { return base_ + "/" + stem + ".json"; }

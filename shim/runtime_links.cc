@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "oci/runtime_settings.h"
@@ -41,6 +42,17 @@ Result<std::string> find_runtime(const std::string& given) {
   return path;
 }
 
+// An engine would learn it from every container. The first line is enough: `benchsand limits --profile` has the rest.
+std::optional<std::string> profile_problem(const std::string& name) {
+  const auto read = [&]() -> Result<void> {
+    const auto text = TRY(find_profile(name));
+    TRY(parse_profile(text.text, text.name));
+    return {};
+  }();
+  if (read) return std::nullopt;
+  return "profile " + name + ": " + read.message().substr(0, read.message().find('\n'));
+}
+
 Result<std::vector<std::string>> profile_names(std::vector<std::string>& notices) {
   auto names = builtin_profile_names();
   const auto files = sys::list_directory(sys::kHere, kProfileDirectory);
@@ -60,6 +72,11 @@ Result<std::vector<std::string>> profile_names(std::vector<std::string>& notices
   }
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
+  std::erase_if(names, [&](const std::string& name) {
+    auto problem = profile_problem(name);
+    if (problem) notices.push_back(std::move(*problem));
+    return problem.has_value();
+  });
   return names;
 }
 
@@ -75,8 +92,10 @@ Result<LinkPlan> plan_links(EngineKind engine, const std::string& runtime) {
   plan.runtime = TRY(find_runtime(runtime));
   const std::string shipped =
       (std::filesystem::path(plan.runtime).parent_path().parent_path() / "lib/benchsand/runtimes/").string();
-  std::vector<std::string> names = {"benchsand"};
-  for (const auto& profile : TRY(profile_names(plan.notices))) names.push_back("benchsand-" + profile);
+  const auto profiles = TRY(profile_names(plan.notices));
+  std::vector<std::string> names;
+  if (std::find(profiles.begin(), profiles.end(), "strict") != profiles.end()) names.push_back("benchsand");
+  for (const auto& profile : profiles) names.push_back("benchsand-" + profile);
   for (const auto& name : names) {
     if (leads_to(shipped + name, plan.runtime)) {
       plan.links.push_back({name, shipped + name, true});

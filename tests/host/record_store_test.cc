@@ -91,6 +91,14 @@ TEST_CASE("a container that was started again has several records, the newest un
         std::vector<std::string>{"this container has 3 records, and this is the newest; the older ones: " + kWeb +
                                  "~2, " + kWeb + "~1"});
   CHECK(at.notes(kWeb + "~2").empty());
+  for (const std::string& known_as : {std::string("web"), std::string("aaaa")}) {
+    CHECK(at.number(known_as + "~1") == 1);
+    CHECK(at.number(known_as + "~2") == 2);
+    CHECK(error_of(at.store.look_up(known_as + "~3")) == "find the record " + known_as + "~3 in " + at.base +
+                                                             ": this container has no such record, but " + kWeb + ", " +
+                                                             kWeb + "~2, " + kWeb + "~1");
+  }
+  CHECK(error_of(at.store.look_up("we~1")).starts_with("find the record of container we in "));
   // benchsand died between two renames.
   REQUIRE(sys::unlinkat(sys::kHere, at.base + "/" + kWeb + ".json", 0));
   CHECK(at.number("web") == 2);

@@ -21,6 +21,10 @@ from pathlib import Path
 LINKS = Path("/usr/local/lib/benchsand")
 PROFILES = Path("/etc/benchsand/profiles")
 CONTAINERS = Path("/etc/containers")
+USUAL = {"docker": Path("/etc/docker/daemon.json"), "podman": CONTAINERS / "containers.conf.d/benchsand.conf",
+         "containerd": Path("/etc/containerd/config.toml")}
+OF_THE_HOST = USUAL["containerd"].read_bytes() if USUAL["containerd"].exists() else b""  # read before an empty folder hides it
+PRIVATE = ("/usr/local/lib", "/etc/containers", "/etc/benchsand", "/etc/docker", "/etc/containerd")
 SOURCE = Path(__file__).parents[2]
 BUILT_IN = sorted("benchsand-" + path.stem for path in (SOURCE / "profiles").glob("*.yaml"))
 MINE = "benchsand-mine"
@@ -66,6 +70,10 @@ def facts(folder):
         content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
         found[str(path)] = (stat.filemode(status.st_mode), status.st_uid, status.st_gid, content)
     return found
+
+
+def profile(name):
+    return (SOURCE / "profiles/strict.yaml").read_text().replace("name: strict", f"name: {name}")
 
 
 class Place:
@@ -184,7 +192,7 @@ def containerd_takes_the_handlers(place):
     need("containerd")
     config = place.folder / "config.toml"
     default = subprocess.run(["containerd", "config", "default"], capture_output=True, check=True).stdout
-    for original in (b"", default, Path("/etc/containerd/config.toml").read_bytes() if Path("/etc/containerd/config.toml").exists() else b"",
+    for original in (b"", default, OF_THE_HOST,
                      b'version = 2\n# a remark\n[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]\n'
                      b'  runtime_type = "io.containerd.runc.v2"\n'
                      b'  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]\n    SystemdCgroup = true'):
@@ -202,18 +210,17 @@ def containerd_takes_the_handlers(place):
 
 @test
 def twice_is_once_and_dry_is_never(place):
-    for engine, name in (("docker", "daemon.json"), ("podman", "benchsand.conf"), ("containerd", "config.toml")):
-        config = place.folder / engine / name
+    for engine, config in USUAL.items():
         for _ in range(2):
-            before = facts(place.folder), facts(LINKS)
+            before = facts(config.parent), facts(LINKS)
             contains("a dry run", place.run(engine, "--config", config, "--dry-run"), f"would write {config}\n+")
-            equal("files after a dry run", (facts(place.folder), facts(LINKS)), before)
-            place.run(engine, "--config", config)
-            once = facts(place.folder), facts(LINKS)
+            equal("files after a dry run", (facts(config.parent), facts(LINKS)), before)
+            place.run(engine)
+            once = facts(config.parent), facts(LINKS)
             equal("what the second says", place.run(engine, "--config", config), f"nothing to do: {config} has it all\n")
-            equal("files after the second", (facts(place.folder), facts(LINKS)), once)
+            equal("files after the second", (facts(config.parent), facts(LINKS)), once)
             contains("a dry uninstall", place.run(engine, "--config", config, "--uninstall", "--dry-run"), f"would remove {config}\n")
-            equal("files after a dry uninstall", (facts(place.folder), facts(LINKS)), once)
+            equal("files after a dry uninstall", (facts(config.parent), facts(LINKS)), once)
             place.run(engine, "--config", config, "--uninstall")
             equal("the file that install made", config.exists(), False)
             contains("a second uninstall", place.run(engine, "--config", config, "--uninstall"), "nothing to do: ")
@@ -223,6 +230,8 @@ def twice_is_once_and_dry_is_never(place):
 @test
 def each_engine_has_its_own_links(place):
     docker, containerd = place.folder / "daemon.json", place.folder / "config.toml"
+    docker.touch()
+    containerd.touch()
     place.run("docker", "--config", docker)
     place.run("containerd", "--config", containerd)
     place.run("docker", "--config", docker, "--uninstall")
@@ -239,6 +248,7 @@ def links_that_came_with_the_runtime_are_used(place):
     for name in ["benchsand", *BUILT_IN]:
         (shipped / name).symlink_to("../../../bin/benchsand-runtime")
     config = place.folder / "daemon.json"
+    config.touch()
     place.run("docker", "--config", config)
     paths = {name: f"{shipped}/{name}" for name in NAMES}
     paths[MINE] = f"{LINKS}/docker/{MINE}"
@@ -248,7 +258,7 @@ def links_that_came_with_the_runtime_are_used(place):
 
 @test
 def what_was_changed_since_stays(place):
-    config = place.folder / "daemon.json"
+    config = USUAL["docker"]
     config.write_text('{\n  "debug": true\n}\n')
     place.run("docker", "--config", config)
     config.write_text(config.read_text().replace("true", "false"))
@@ -263,7 +273,8 @@ def what_was_changed_since_stays(place):
     # The next install starts from what is there now.
     place.run("docker", "--config", config)
     place.run("docker", "--config", config, "--uninstall")
-    equal("files", {path.name for path in place.folder.iterdir()}, {"bin", "daemon.json"})
+    equal("files", [path.name for path in config.parent.glob("daemon*")], ["daemon.json"])
+    config.unlink()
 
 
 @test
@@ -360,8 +371,9 @@ def what_is_refused_changes_nothing(place):
 @test
 def a_profile_that_would_take_the_walls_down_is_left_out(place):
     for name in ("passthrough", "runtime", "Big Name"):
-        (PROFILES / f"{name}.yaml").write_text("")
+        (PROFILES / f"{name}.yaml").write_text(profile("strict"))
     config = place.folder / "daemon.json"
+    config.touch()
     report = place.run("docker", "--config", config)
     contains("the report", report, f"left out  {PROFILES}/passthrough.yaml: by that name the runtime takes every wall down\n")
     contains("the report", report, f"left out  {PROFILES}/runtime.yaml: benchsand-runtime is the runtime's own name")
@@ -369,13 +381,46 @@ def a_profile_that_would_take_the_walls_down_is_left_out(place):
     equal("names", sorted(json.loads(config.read_text())["runtimes"]), NAMES)
 
 
+@test
+def a_profile_that_does_not_parse_is_left_out(place):
+    (PROFILES / "broken.yaml").write_text("benchsand_profile: 1\nname: broken\n")
+    config = place.folder / "daemon.json"
+    config.touch()
+    contains("the report", place.run("docker", "--config", config), f"left out  profile broken: {PROFILES}/broken.yaml:")
+    equal("names", sorted(json.loads(config.read_text())["runtimes"]), NAMES)
+    # One that is there in place of a built-in one.
+    (PROFILES / "python.yaml").write_text("")
+    contains("the report", place.run("docker", "--config", config), "left out  profile python: ")
+    equal("names", sorted(json.loads(config.read_text())["runtimes"]), [name for name in NAMES if name != "benchsand-python"])
+
+
+@test
+def a_file_that_is_not_there_is_not_made(place):
+    """Unless it is where the engine's package has it."""
+    for engine, usual in USUAL.items():
+        for typed in (place.folder / "nowhere/file", place.folder / "file"):
+            before = facts(place.folder), facts(LINKS)
+            for words in ([], ["--dry-run"]):
+                said = place.run(engine, "--config", typed, *words, status=2)
+                contains("the message", said, f"find {typed}: it is not there; if {engine} reads it, make it first")
+                contains("the message", said, f"leave out --config: it is {usual}")
+            equal("files", (facts(place.folder), facts(LINKS)), before)
+    config = place.folder / "daemon.json"
+    config.touch()
+    place.run("docker", "--config", config)
+    before = facts(place.folder), facts(LINKS)
+    # Its links are the other file's.
+    place.run("docker", "--config", place.folder / "deamon.json", "--uninstall", status=2)
+    equal("files", (facts(place.folder), facts(LINKS)), before)
+
+
 def private_host():
     """This mount namespace is ours: the folders that install writes to by default are replaced by empty ones."""
-    for folder in ("/usr/local/lib", "/etc/containers", "/etc/benchsand"):
+    for folder in PRIVATE:
         if not os.path.isdir(folder):
             raise Skipped(f"{folder} is not there to be mounted over")
     policy = (CONTAINERS / "policy.json").read_bytes() if (CONTAINERS / "policy.json").exists() else b"{}"
-    for folder in ("/usr/local/lib", "/etc/containers", "/etc/benchsand"):
+    for folder in PRIVATE:
         subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "none", folder], check=True)
     (CONTAINERS / "policy.json").write_bytes(policy)
 
@@ -391,7 +436,7 @@ def main():
     if os.environ.get("BENCHSAND_TEST_PRIVATE") != "1":
         os.environ["BENCHSAND_TEST_PRIVATE"] = "1"
         os.execvp("unshare", ["unshare", "-m", "--propagation", "private", sys.executable, *sys.argv])
-    made = [folder for folder in ("/etc/containers", "/etc/benchsand") if not os.path.isdir(folder)]
+    made = [folder for folder in PRIVATE[1:] if not os.path.isdir(folder)]
     for folder in made:
         os.mkdir(folder)
     try:
@@ -411,7 +456,7 @@ def run_all(arguments):
         shutil.rmtree(PROFILES, ignore_errors=True)
         shutil.rmtree(LINKS, ignore_errors=True)
         PROFILES.mkdir(parents=True)
-        (PROFILES / "mine.yaml").write_text("")
+        (PROFILES / "mine.yaml").write_text(profile("mine"))
         with tempfile.TemporaryDirectory() as folder:
             try:
                 function(Place(str(Path(arguments.program).resolve()), folder))

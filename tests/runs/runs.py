@@ -381,6 +381,13 @@ def bad_use_is_status_2(bench):
     equal("exit status of a misspelt key", misspelt.status, 2)
     if "did you mean" not in misspelt.stderr:
         raise Wrong(f"no suggestion in {misspelt.stderr!r}")
+    for words, said in ((["run"], "TASK.yaml is required; see benchsand run --help"), (["nosuch"], "unknown command 'nosuch'; "),
+                        (["verdict", "x", "--nosuch"], "--nosuch; see benchsand verdict --help"), (["run", "x", "--engine", "y"], "; see benchsand run --help"),
+                        (["install", "lxc"], "; see benchsand install --help"), (["completion"], "; see benchsand completion --help")):
+        done = subprocess.run([bench.program, *words], capture_output=True, text=True)
+        equal(f"{words}: status, lines", (done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1))
+        if not done.stderr.startswith("benchsand: ") or said not in done.stderr:
+            raise Wrong(f"{words}: {done.stderr!r}, expected {said!r}")
 
 
 @scenario

@@ -175,6 +175,7 @@ TEST_CASE("a config.toml that cannot be added to") {
   CHECK(says("version = 1\n").starts_with("read FILE: it has version 1; "));
   CHECK(says("version = 2\ndisabled_plugins = [\"cri\"]\n")
             .starts_with("register with FILE: its disabled_plugins hold 'cri', whose handlers these are; "));
+  CHECK(says("disabled_plugins = [\"cri\"]\n").starts_with("register with FILE: its disabled_plugins hold 'cri'"));
   CHECK(says(cri + ".containerd.runtimes.benchsand]\na = 1\n") ==
         "register benchsand in FILE: line 2 has a runtime of that name already; remove or rename it");
   CHECK(says(cri + ".containerd]\nruntimes.benchsand.runtime_type = \"x\"\n") ==

@@ -4,9 +4,12 @@
 #include <algorithm>
 
 #include "oci/bundle.h"
+#include "oci/html_page.h"
 #include "oci/record.h"
+#include "oci/report.h"
 #include "oci/verdict.h"
 #include "sample.h"
+#include "sample_record.h"
 
 using namespace benchsand;
 using nlohmann::json;
@@ -91,4 +94,14 @@ TEST_CASE("a run with a terminal in which every wall stood is scored") {
   end.cause = Cause::exited;
   end.exit_code = 0;
   CHECK(judge(rules, evidence, end, std::nullopt).scored);
+}
+
+TEST_CASE("no figures are shown of streams that were not counted") {
+  json record = sample::record(json());
+  CHECK(verdict_table(record, false).find("stdio       held    stdout ") != std::string::npos);
+  CHECK(html_page(record).find("went through the terminal") == std::string::npos);
+  record["policy"]["terminal"] = true;
+  CHECK(verdict_table(record, false).find("stdio       held    not counted: it went through a terminal\n") !=
+        std::string::npos);
+  CHECK(html_page(record).find("what went through the terminal was not counted") != std::string::npos);
 }
