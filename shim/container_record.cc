@@ -19,12 +19,16 @@ nlohmann::json edits_json(const std::vector<Edit>& edits) {
   return list;
 }
 
-Result<bool> has_record_of_run(const std::string& container, const nlohmann::json& run) {
+// Null where there is none.
+Result<nlohmann::json> newest_record(const std::string& container) {
   const auto store = TRY(RecordStore::open());
   const auto newest = store.look_up(container);
-  if (!newest) return false;
-  const auto text = TRY(sys::read_file(sys::kHere, newest->path));
-  const auto record = nlohmann::json::parse(text, nullptr, false);
+  if (!newest) return nullptr;
+  return nlohmann::json::parse(TRY(sys::read_file(sys::kHere, newest->path)), nullptr, false);
+}
+
+Result<bool> has_record_of_run(const std::string& container, const nlohmann::json& run) {
+  const auto record = TRY(newest_record(container));
   return record.is_object() && record.contains("id") && record["id"] == run;
 }
 
@@ -62,6 +66,13 @@ Result<void> record_not_made(const Host& host, const ContainerOrder& order, cons
     verdict.failures.push_back({refusal.wall, "what the profile " + order.state.profile + " allows", refusal.what,
                                 "config.json of the engine"});
   return keep_record(make_record(order.policy, host.facts, facts, {}, Evidence(), end, verdict), order.state.id);
+}
+
+std::string recorded_fault(const std::string& container) {
+  const auto record = newest_record(container);
+  const auto place = nlohmann::json::json_pointer("/verdict/failures/0/observed");
+  if (!record || !record->contains(place) || !(*record)[place].is_string()) return "";
+  return (*record)[place].get<std::string>();
 }
 
 Result<void> keep_unfinished_record(const std::string& path) {

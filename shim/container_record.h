@@ -16,6 +16,9 @@ void note_edits(const std::string& verb, const std::vector<Edit>& edits, RunFact
 // `why`: what went wrong where nothing was refused.
 Result<void> record_not_made(const Host& host, const ContainerOrder& order, const std::string& why);
 
+// What the newest record of a container says went wrong; empty where it does not.
+std::string recorded_fault(const std::string& container);
+
 // Of a monitor that was killed: what it left at `path` becomes the record, unless it has written one of this run. Then it is gone.
 Result<void> keep_unfinished_record(const std::string& path);
 // Into the store, and the store is kept at its size.

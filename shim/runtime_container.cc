@@ -26,7 +26,9 @@ namespace {
 constexpr std::uint64_t kMonitorWithinUs = 180'000'000;
 
 std::unexpected<Error> monitor_is_gone(const std::string& what, const std::string& id) {
-  return fault(what + " container " + id + ": its monitor has ended, so nothing observes it; delete the container");
+  const std::string why = recorded_fault(id);
+  return fault(what + " container " + id + ": its monitor has ended" + (why.empty() ? "" : " (" + why + ")") +
+               ", so nothing observes it; delete the container");
 }
 
 // What an engine holds open must not reach a sandbox. Every descriptor of ours is close-on-exec from birth.
@@ -173,7 +175,7 @@ Result<void> start_container(const RuntimeCall& call) {
   const auto monitor = TRY(ControlConnection::to_monitor(folder));
   if (!monitor) return monitor_is_gone("start", call.id);
   const std::uint64_t deadline = sys::monotonic_us() + kMonitorWithinUs;
-  TRY_VOID(monitor->send({{"do", "start"}}));
+  if (!monitor->send({{"do", "start"}})) return monitor_is_gone("start", call.id);
   const auto go = TRY(monitor->receive(deadline));
   if (go.is_null()) return monitor_is_gone("start", call.id);
   if (go.contains("error")) return usage("start container " + call.id + ": " + go.at("error").get<std::string>());
@@ -181,7 +183,8 @@ Result<void> start_container(const RuntimeCall& call) {
   DelegatePlaces places = delegate_places(state);
   places.log = folder + "/start.log";
   const int exit = TRY(run_delegate(delegate, delegate_arguments(call, places), Stdio::none));
-  if (exit != 0) TRY_VOID(monitor->send({{"failed", last_words(places.log)}}));
+  // A monitor that has ended meanwhile has said why before it did, and that is what is told.
+  if (exit != 0) static_cast<void>(monitor->send({{"failed", last_words(places.log)}}));
   const auto judged = TRY(monitor->receive(deadline));
   if (judged.is_null()) return monitor_is_gone("start", call.id);
   if (judged.contains("error")) return fault(judged.at("error").get<std::string>());

@@ -107,6 +107,10 @@ class Containers:
     def record(self, identity):
         return json.loads(Path(f"/var/lib/benchsand/records/{identity}.json").read_text())
 
+    def wait_for_record(self, identity):
+        """The monitor stores the first one when create has ended already."""
+        wait_for("record", lambda: Path(f"/var/lib/benchsand/records/{identity}.json").exists())
+
     def outcome(self, identity):
         record = self.record(identity)
         return record["verdict"]["scored"], record["verdict"]["outcome"], record["end"]["cause"]
@@ -156,7 +160,7 @@ def a_signal_of_its_own_is_kept(c):
 def what_cannot_be_made_leaves_a_record(c):
     """And one that is made leaves one from the start."""
     identity, pid = c.new("exit 0")
-    wait_for("record", lambda: Path(f"/var/lib/benchsand/records/{identity}.json").exists())
+    c.wait_for_record(identity)
     equal("before its start", c.outcome(identity), (False, "fault", "not-started"))
     c.refused(["create", "--bundle", c.bundle, identity], "already exists")
     c.good("start", identity)
@@ -263,9 +267,10 @@ def no_container_without_its_monitor(c):
         identity, pid = c.new("sleep 1000")
         if started:
             c.good("start", identity)
+        c.wait_for_record(identity)
         os.kill(c.state_file(identity)["monitor"], signal.SIGKILL)
         if not started:
-            c.refused(["start", identity], "monitor")
+            c.refused(["start", identity], "its monitor has ended (there is no record yet: ")
         c.good("delete", "--force", identity)
         reap(pid)
         equal("record", c.outcome(identity), (False, "fault", "not-started"))
