@@ -286,6 +286,8 @@ def main():
     parser.add_argument("--caller", required=True)
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
+    if not os.path.exists(given.caller):
+        parser.error(f"no {given.caller}")
     missing = {name: [program for program in NEEDS[name] if not shutil.which(program)] for name in given.names or CASES}
     if os.geteuid() != 0 or all(missing.values()):
         print("skipped: needs root, and dockerd, podman or sshd")
