@@ -139,6 +139,8 @@ json podman_body(const Policy& policy, const BodyPlaces& places) {
       {"env_host", false},
       {"httpproxy", false},
       {"work_dir", policy.workdir},
+      {"create_working_dir", true},
+      {"manage_password", false},  // no files of the host over the image's
       {"user", user_of(policy)},
       {"hostname", "benchsand"},
       {"terminal", false},

@@ -15,10 +15,17 @@ struct EngineRunRequest {
   TaskRequest task;
   ApiKind engine = ApiKind::docker;
   std::string results;  // DIR of --out
+  bool without_shim = false;
+};
+
+struct EngineRunReport {
+  nlohmann::json record;
+  std::string results;  // DIR/ID
 };
 
 struct EngineCommands {
-  Result<RunReport> (*run)(const EngineRunRequest& request);
+  // An error is one that left nothing to record.
+  Result<EngineRunReport> (*run)(const EngineRunRequest& request);
 };
 
 // Null in the program that has no libcurl.

@@ -1,10 +1,287 @@
 #include "shim/engine_run.h"
 
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
+#include "oci/api_body.h"
+#include "oci/engine_says.h"
+#include "oci/record.h"
+#include "oci/sha256.h"
+#include "shim/container_record.h"
+#include "shim/container_state.h"
+#include "shim/engine_container.h"
+#include "shim/engine_empty_image.h"
+#include "shim/engine_owner.h"
+#include "shim/engine_service.h"
+#include "shim/front_desk.h"
+#include "shim/record_store.h"
+#include "shim/result_folder.h"
+#include "shim/run_folder.h"
+
 namespace benchsand {
 
-Result<RunReport> run_on_engine(const EngineRunRequest& request) {
-  return fault(std::string("run on ") + (request.engine == ApiKind::docker ? "docker" : "podman") +
-               ": not part of this program yet");
+using nlohmann::json;
+
+namespace {
+
+constexpr std::uint64_t kMonitorComesWithin = 5'000'000;  // after the engine says that the container has started
+constexpr std::uint64_t kTeardownWithin = 120'000'000;    // of the monitor, beyond the wall time
+constexpr std::uint64_t kEngineSeesTheEndWithin = 30'000'000;
+
+class EngineRun {
+ public:
+  EngineRun(const EngineRunRequest& request, Documents documents, Policy policy)
+      : request_(request), documents_(std::move(documents)), policy_(std::move(policy)) {}
+
+  Result<void> prepare();
+  Result<void> story();
+  Result<void> remove();
+  Result<EngineRunReport> report(const std::string& fault);
+
+ private:
+  Result<void> reach_engine();
+  Result<void> create();
+  Result<void> start();
+  Result<void> meet_monitor();
+  Result<void> look_while_it_runs();
+  Result<void> wait_for_monitor();
+  Result<void> hear_engine_out();
+  FrontOrder order() const;
+  Result<json> found_record();
+  json record_of_nothing(const std::string& fault) const;
+  Result<void> finish(const json& record);
+
+  const EngineRunRequest& request_;
+  Documents documents_;
+  Policy policy_;
+  HostFacts host_;
+  std::string id_, created_;
+  Fd signals_, note_;
+  std::optional<ResultFolder> results_;
+  std::optional<PodmanService> service_;
+  std::optional<EngineClient> engine_;
+  std::string runtime_, image_;  // image_: the engine's, when it is the root file system
+  std::string container_;        // empty: there is none
+  std::optional<FrontDesk> desk_;
+  ControlConnection monitor_;
+  EngineSays says_;
+  std::vector<Failure> failures_;
+  std::vector<std::string> notices_;
+  bool heard_out_ = false;  // the engine's last word is known
+};
+
+// 2. Prepare. An error leaves nothing.
+Result<void> EngineRun::prepare() {
+  signals_ = TRY(sys::signalfd({SIGINT, SIGTERM, SIGHUP, SIGQUIT}));
+  id_ = TRY(new_run_id());
+  created_ = sys::utc_now();
+  TRY_VOID(make_base_folders());
+  TRY_VOID(make_root_directory(kOrderBase, 0700));
+  results_ = TRY(ResultFolder::plan(request_.results, id_));
+  TRY_VOID(reach_engine());
+  engine_->http().stop_at(signals_);
+  image_ = TRY(empty_image(*engine_));
+  return {};
+}
+
+Result<void> EngineRun::reach_engine() {
+  if (request_.engine == ApiKind::podman && std::getenv("CONTAINER_HOST") == nullptr) {
+    runtime_ = TRY(our_runtime());
+    service_.emplace(TRY(PodmanService::start(kOrderBase, id_, runtime_)));
+    engine_ = TRY(EngineClient::connect(ApiKind::podman, service_->endpoint()));
+    return {};
+  }
+  engine_ = TRY(EngineClient::connect(request_.engine));
+  runtime_ = TRY(benchsand_runtime_of(*engine_));
+  if (runtime_.empty())
+    return fault("run on " + std::string(to_text(request_.engine)) + " at " + engine_->endpoint().text() +
+                 ": it does not know the runtime benchsand (cure: " +
+                 (request_.engine == ApiKind::docker
+                      ? "benchsand install docker, and systemctl reload docker"
+                      : "podman --runtime benchsand system service, after benchsand install podman") +
+                 ")");
+  return {};
+}
+
+// 3. The container, with the order for its monitor. After this there is something to take away.
+Result<void> EngineRun::create() {
+  BodyPlaces places;
+  places.name = "benchsand-" + id_;
+  places.image = image_;
+  places.runtime = service_ ? "" : runtime_;
+  places.labels = TRY(owner_labels(id_));
+  auto created = TRY(create_container(*engine_, places.name, create_body(engine_->kind(), policy_, places)));
+  container_ = std::move(created.id);
+  for (auto& warning : created.warnings) notices_.push_back(std::string(to_text(request_.engine)) + ": " + warning);
+  note_ = TRY(note_results_of(id_, results_->partial_path()));
+  desk_.emplace(TRY(FrontDesk::open(container_, order())));
+  says_.created = TRY(inspect_container(*engine_, container_));
+  return {};
+}
+
+FrontOrder EngineRun::order() const {
+  FrontOrder order;
+  order.run_id = id_;
+  order.engine = to_text(request_.engine);
+  order.task_path = std::filesystem::canonical(request_.task.task_path).string();
+  order.task_sha256 = documents_.source.sha256;
+  order.profile = documents_.profile_text.request;
+  order.profile_sha256 = documents_.profile_text.sha256;
+  order.settings = request_.task.settings;
+  order.results = results_->base();
+  return order;
+}
+
+// 4. Start. The engine's answer means that the monitor has opened the door, or that there is none.
+Result<void> EngineRun::start() {
+  TRY_VOID(start_container(*engine_, container_));
+  return meet_monitor();
+}
+
+// It has connected before the container existed.
+Result<void> EngineRun::meet_monitor() {
+  if (TRY(sys::poll_one(desk_->fd(), POLLIN, sys::monotonic_us() + kMonitorComesWithin)) == 0)
+    return fault("start the container: " + std::string(to_text(request_.engine)) +
+                 " says that it has started, and benchsand-runtime was not called for it" +
+                 (engine_->endpoint().is_local() ? "" : " on this host; run benchsand on the engine's"));
+  monitor_ = TRY(desk_->monitor());
+  return {};
+}
+
+// The engine's word while there is something to compare it with.
+Result<void> EngineRun::look_while_it_runs() {
+  const json said = TRY(inspect_container(*engine_, container_));
+  for (const auto& state : TRY(all_containers())) {
+    if (state.id != container_ || state.run_id != id_) continue;
+    for (auto& failure : pid_disagreement(engine_->kind(), said, static_cast<std::uint64_t>(state.pid)))
+      failures_.push_back(std::move(failure));
+  }
+  return {};
+}
+
+// 6. The monitor watches. Its end is the run's end, whatever the engine says.
+Result<void> EngineRun::wait_for_monitor() {
+  const std::uint64_t deadline = sys::monotonic_us() + policy_.limits.wall_time_us + kTeardownWithin;
+  for (bool told = false;;) {
+    std::array<pollfd, 2> waits = {{{monitor_.fd().get(), POLLIN, 0}, {told ? -1 : signals_.get(), POLLIN, 0}}};
+    const std::uint64_t now = sys::monotonic_us();
+    const int n =
+        now < deadline ? ::poll(waits.data(), waits.size(), static_cast<int>((deadline - now) / 1000 + 1)) : 0;
+    if (n < 0 && errno != EINTR) return sys_error("poll", "the monitor", errno);
+    if (n == 0) return fault("wait for the monitor of container " + container_ + ": it did not end in time");
+    if (n > 0 && waits[1].revents != 0) {
+      told = true;
+      TRY_VOID(monitor_.send({{"do", "delete"}}));
+    }
+    if (n > 0 && waits[0].revents != 0 && TRY(monitor_.receive(now)).is_null()) return {};
+  }
+}
+
+// What the engine says of the end, which it hears of after the monitor.
+Result<void> EngineRun::hear_engine_out() {
+  engine_->http().stop_no_more();
+  for (const std::uint64_t deadline = sys::monotonic_us() + kEngineSeesTheEndWithin;;) {
+    says_.ended = TRY(inspect_container(*engine_, container_));
+    if (!is_running(says_.ended) || sys::monotonic_us() > deadline) break;
+    TRY_VOID(wait_for_engine(*engine_, container_));
+  }
+  heard_out_ = true;
+  return {};
+}
+
+Result<void> EngineRun::story() {
+  TRY_VOID(create());
+  TRY_VOID(start());
+  const auto looked = look_while_it_runs();
+  if (!looked) TRY_VOID(monitor_.send({{"do", "delete"}}));  // an engine that does not answer ends the run
+  TRY_VOID(wait_for_monitor());
+  TRY_VOID(looked);
+  return hear_engine_out();
+}
+
+// 9. Release: the order, then the container. A monitor that still lives ends the run now.
+Result<void> EngineRun::remove() {
+  monitor_ = ControlConnection();
+  desk_.reset();
+  if (container_.empty()) return {};
+  engine_->http().stop_no_more();
+  auto removed = remove_container(*engine_, container_);
+  if (!removed) removed.error().message += "; benchsand gc removes it when the engine answers again";
+  return removed;
+}
+
+// The monitor's, or what it left should it be dead, or what the runtime says of a container that it could not make.
+Result<json> EngineRun::found_record() {
+  const auto parsed = [](const std::string& path) -> Result<json> {
+    const auto record = json::parse(TRY(sys::read_file(sys::kHere, path, 64 << 20)), nullptr, false);
+    if (!digest_matches(record)) return fault("read " + path + ": it is not a record, or its digest does not match");
+    return record;
+  };
+  if (TRY(sys::exists(sys::kHere, results_->partial_path() + "/record.json")))
+    return parsed(results_->partial_path() + "/record.json");
+  const auto found = TRY(TRY(RecordStore::open()).look_up(container_));
+  return parsed(found.path);
+}
+
+json EngineRun::record_of_nothing(const std::string& fault) const {
+  RunFacts facts;
+  facts.id = id_;
+  facts.created = created_;
+  facts.container = ContainerFacts{container_, "benchsand-" + id_, "", "", to_text(request_.engine)};
+  const End end{Cause::not_started, {}, {}, fault};
+  return make_record(policy_, host_, facts, {}, Evidence(), end, judge({}, Evidence(), end, std::nullopt));
+}
+
+// 10. Judge, and write the record.
+Result<EngineRunReport> EngineRun::report(const std::string& fault) {
+  auto found = container_.empty() ? Result<json>(std::unexpected(Error{})) : found_record();
+  json record = found ? std::move(*found) : record_of_nothing(fault);
+  if (heard_out_)
+    for (auto& failure : disagreements(engine_->kind(), container_, says_, record))
+      failures_.push_back(std::move(failure));
+  const bool scored = record["verdict"]["scored"] == true;
+  if (!failures_.empty() || (scored && !fault.empty()))
+    record = unscored(std::move(record), failures_, scored ? fault : "");
+  record = with_notices(std::move(record), notices_);
+  TRY_VOID(finish(record));
+  return EngineRunReport{std::move(record), results_->path()};
+}
+
+Result<void> EngineRun::finish(const json& record) {
+  if (TRY(sys::exists(sys::kHere, results_->partial_path() + "/record.json"))) {
+    TRY_VOID(replace_record(results_->partial_path(), record));
+  } else {
+    TRY_VOID(sys::remove_tree(sys::kHere, results_->partial_path()));
+    TRY_VOID(results_->make());
+    RunFacts facts;
+    for (const char* stream : {"stdout", "stderr"}) TRY(results_->create_stream(stream));
+    facts.stdout_stream.sha256 = facts.stderr_stream.sha256 = sha256_hex("");
+    TRY_VOID(results_->write(record, facts));
+  }
+  TRY_VOID(results_->publish());
+  if (!container_.empty()) TRY_VOID(keep_record(record, container_));
+  note_.reset();
+  return remove_note(id_);
+}
+
+}  // namespace
+
+Result<EngineRunReport> run_on_engine(const EngineRunRequest& request) {
+  if (::geteuid() != 0)
+    return fault("start a run: benchsand must be root to order it from its runtime and to look at it; use sudo");
+  auto documents = TRY(load_documents(request.task));
+  const HostFacts host = host_facts(TRY(CgroupHost::find()).layout(), {to_text(request.engine), "", ""});
+  auto policy = TRY(decide_policy(documents, host));
+  EngineRun run(request, std::move(documents), std::move(policy));
+  TRY_VOID(run.prepare());
+  const auto told = run.story();
+  const auto removed = run.remove();
+  return run.report(!told ? told.error().message : !removed ? removed.error().message : "");
 }
 
 }  // namespace benchsand

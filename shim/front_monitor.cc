@@ -5,9 +5,7 @@
 #include <cerrno>
 
 #include "shim/collect.h"
-#include "shim/container_record.h"
 #include "shim/monitor_class.h"
-#include "shim/teardown.h"
 
 namespace benchsand {
 
@@ -25,7 +23,7 @@ Result<void> leave_streams_of_the_engine() {
 
 // Nothing half-written stays.
 FrontMonitor::~FrontMonitor() {
-  if (results_) static_cast<void>(discard_results(remains_));
+  if (results_ && !written_) static_cast<void>(sys::remove_tree(sys::kHere, results_->partial_path()));
 }
 
 Result<void> FrontMonitor::open_files() {
@@ -42,8 +40,6 @@ Result<void> FrontMonitor::open_files() {
   TRY_VOID(require_results_apart(front().results, *rootfs_, inputs_));
   TRY_VOID(make_run_folder(front().run_id));
   results_ = TRY(ResultFolder::plan(front().results, facts_.id));
-  remains_.partial_results = results_->partial_path();
-  TRY_VOID(remains_.folder->note_results(remains_.partial_results));
   TRY_VOID(results_->make());
   out_ = TRY(OutputStream::create(TRY(results_->create_stream("stdout")), "stdout", policy_.limits.stdout_bytes));
   err_ = TRY(OutputStream::create(TRY(results_->create_stream("stderr")), "stderr", policy_.limits.stderr_bytes));
@@ -64,12 +60,11 @@ Result<void> FrontMonitor::collect() {
   return {};
 }
 
-// The results last: when they are there, all is.
+// The front end compares what the engine says, gives the folder its name, and keeps the record for the container.
 Result<void> FrontMonitor::keep(const RunReport& report) {
-  TRY_VOID(keep_record(report.record, order_.state.id));
-  TRY_VOID(results_->finish(report.record, facts_));
-  results_.reset();
-  return remains_.folder->forget_results();
+  TRY_VOID(results_->write(report.record, facts_));
+  written_ = true;
+  return {};
 }
 
 }  // namespace benchsand

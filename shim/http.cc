@@ -340,6 +340,10 @@ void Http::stop_at(const Fd& readable) {
   parts_->stop = &readable;
 }
 
+void Http::stop_no_more() {
+  parts_->stop = nullptr;
+}
+
 Result<HttpAnswer> Http::call(const HttpRequest& request) {
   return parts_->perform(request, nullptr, nullptr);
 }

@@ -41,6 +41,7 @@ class Http {
   const Endpoint& endpoint() const;
   // A call ends at once with error_number ECANCELED when this becomes readable (a signalfd, say). It has to outlive the calls.
   void stop_at(const Fd& readable);
+  void stop_no_more();  // what takes things away is called in any case
 
   // Kind fault: no connection, cut off, too late, too large. An answer of any status is an answer.
   Result<HttpAnswer> call(const HttpRequest& request);

@@ -66,12 +66,14 @@ Result<Documents> load_documents(const TaskRequest& request) {
   if (task.profile && task.profile->find('/') != std::string::npos)
     return usage(request.task_path + ": profile '" + *task.profile +
                  "' is a path; a task can only name a profile (use --profile for a file)");
-  documents.profile_text = TRY(find_profile(request.profile ? *request.profile
-                                            : task.profile  ? *task.profile
-                                                            : "strict"));
+  const std::string asked = request.profile ? *request.profile : task.profile ? *task.profile : "strict";
+  documents.profile_text = TRY(find_profile(asked));
+  std::error_code failed;
+  documents.profile_text.request =
+      asked.find('/') == std::string::npos ? asked : std::filesystem::canonical(asked, failed).string();
+  if (failed) return usage("find the profile " + asked + ": " + failed.message());
   documents.profile = TRY(parse_profile(documents.profile_text.text, documents.profile_text.name));
 
-  std::error_code failed;
   const auto path = std::filesystem::canonical(request.task_path, failed);
   if (failed) return usage("find the task " + request.task_path + ": " + failed.message());
   documents.source = {sha256_hex(text), path.parent_path().string()};

@@ -24,6 +24,7 @@ struct ProfileText {
   std::string text;
   std::string name;  // for messages
   std::string sha256;
+  std::string request{};  // by what it was found: a name, or an absolute path
 };
 Result<ProfileText> find_profile(const std::string& name_or_path);
 std::vector<std::string> builtin_profile_names();

@@ -90,6 +90,7 @@ class FrontMonitor : public Monitor {
   const FrontOrder& front() const { return order_.front->order; }
 
   std::optional<ResultFolder> results_;
+  bool written_ = false;
 };
 
 }  // namespace benchsand

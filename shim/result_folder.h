@@ -26,6 +26,7 @@ class ResultFolder {
   static Result<ResultFolder> plan(const std::optional<std::string>& directory, const std::string& id);
   bool kept() const { return kept_; }
   Result<void> make();
+  const std::string& base() const { return base_; }
   std::string partial_path() const { return base_ + "/" + partial_name(id_); }
   std::string path() const { return kept_ ? base_ + "/" + id_ : ""; }
   const Fd& dir() const { return dir_; }
@@ -33,6 +34,9 @@ class ResultFolder {
   Result<Fd> output() const;                                // the empty directory for collect_outputs
   // Writes record and sums, syncs, and gives the folder its name. Only then does the run have a result.
   Result<void> finish(const nlohmann::json& record, const RunFacts& run) const;
+  // The two halves, for who has the second done by another process.
+  Result<void> write(const nlohmann::json& record, const RunFacts& run) const;
+  Result<void> publish() const;
 
   static std::string partial_name(const std::string& id) { return "." + id + ".partial"; }
 
@@ -42,6 +46,9 @@ class ResultFolder {
   Fd base_dir_, dir_;
   bool kept_ = true;
 };
+
+// Another record in a folder that is not published yet, and its sum: what was found after it was written.
+Result<void> replace_record(const std::string& folder, const nlohmann::json& record);
 
 // One line as sha256sum writes and checks it: names with a backslash, newline or carriage return are escaped.
 std::string checksum_line(const std::string& sha256, const std::string& name);

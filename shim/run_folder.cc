@@ -90,11 +90,17 @@ Result<Fd> RunFolder::empty() const {
   return sys::open_directory(dir_.get(), kEmpty);
 }
 
+Result<Fd> note_results_of(const std::string& id, const std::string& partial) {
+  const std::string path = note_path(id);
+  Fd note = TRY(sys::openat(sys::kHere, path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+  if (!TRY(sys::try_flock(note, path))) return fault("lock " + path + ": somebody else has it");
+  TRY_VOID(sys::write_all(note, partial, path));
+  return note;
+}
+
 Result<void> RunFolder::note_results(const std::string& partial) {
-  const std::string path = note_path(id_);
-  note_ = TRY(sys::openat(sys::kHere, path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
-  if (!TRY(sys::try_flock(note_, path))) return fault("lock " + path + ": somebody else has it");
-  return sys::write_all(note_, partial, path);
+  note_ = TRY(note_results_of(id_, partial));
+  return {};
 }
 
 Result<void> RunFolder::forget_results() {

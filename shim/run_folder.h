@@ -45,6 +45,8 @@ class RunFolder {
 
 Result<void> make_base_folders();
 Result<std::string> new_run_id();
+// The note of a run whose results another process finishes than the one that has its folder. Locked: gc leaves them alone.
+Result<Fd> note_results_of(const std::string& id, const std::string& partial);
 // Whatever the umask is; what is there must be root's, with this mode (0700 or 0711), and no symbolic link.
 Result<void> make_root_directory(const std::string& path, mode_t mode);
 

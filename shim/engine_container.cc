@@ -1,0 +1,114 @@
+#include "shim/engine_container.h"
+
+#include <algorithm>
+
+namespace benchsand {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::uint64_t kStartWithin = 120'000'000;  // the monitor's own deadlines are shorter
+constexpr std::uint64_t kRemoveWithin = 60'000'000;
+
+std::string place(const std::string& id, const std::string& what = "") {
+  return "/containers/" + url_encoded(id) + (what.empty() ? "" : "/" + what);
+}
+
+bool is_id(const std::string& id) {
+  return id.size() == 64 && id.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+const json* text_in(const json& object, std::initializer_list<const char*> keys) {
+  for (const char* key : keys)
+    if (object.is_object() && object.contains(key) && object[key].is_string()) return &object[key];
+  return nullptr;
+}
+
+}  // namespace
+
+Result<CreatedContainer> create_container(EngineClient& engine, const std::string& name, const json& body) {
+  const std::string path =
+      engine.kind() == ApiKind::docker ? "/containers/create?name=" + url_encoded(name) : "/containers/create";
+  const auto answer = TRY(engine.call({"POST", path, "create the container", body, {201}}));
+  const json* id = text_in(answer.body, {"Id"});
+  if (id == nullptr || !is_id(*id))
+    return fault("create the container: " + std::string(to_text(engine.kind())) +
+                 " answers with no id of 64 hexadecimal digits");
+  CreatedContainer created{*id, {}};
+  if (answer.body.contains("Warnings") && answer.body["Warnings"].is_array())
+    for (const auto& warning : answer.body["Warnings"])
+      if (warning.is_string()) created.warnings.push_back(warning);
+  return created;
+}
+
+Result<std::string> benchsand_runtime_of(EngineClient& engine) {
+  const auto answer = TRY(engine.call({"GET", "/info", "ask for the runtimes", nullptr, {200}}));
+  const std::string name = "benchsand";
+  if (engine.kind() == ApiKind::docker) {
+    const json::json_pointer known("/Runtimes/" + name);
+    return answer.body.contains(known) ? name : std::string();
+  }
+  const json::json_pointer own("/host/ociRuntime/name");
+  if (!answer.body.contains(own) || !answer.body[own].is_string()) return std::string();
+  const std::string runtime = answer.body[own];
+  return runtime.starts_with(name) ? runtime : std::string();
+}
+
+Result<void> start_container(EngineClient& engine, const std::string& id) {
+  EngineClient::Call call{"POST", place(id, "start"), "start the container", nullptr, {204}};
+  call.within_us = kStartWithin;
+  TRY(engine.call(call));
+  return {};
+}
+
+Result<void> wait_for_engine(EngineClient& engine, const std::string& id) {
+  // The body is nothing to rely on: libpod calls the same number text or JSON.
+  const HttpRequest request{.method = "POST", .target = engine.target(place(id, "wait")), .body = {}};
+  const auto answer = TRY(engine.http().call(request));
+  if (answer.status != 200) return engine.refused("wait for the engine to see the end", answer);
+  return {};
+}
+
+Result<json> inspect_container(EngineClient& engine, const std::string& id) {
+  auto answer = TRY(engine.call({"GET", place(id, "json"), "look at the container", nullptr, {200}}));
+  if (!answer.body.is_object())
+    return fault("look at the container: " + std::string(to_text(engine.kind())) + " answers with no object");
+  return std::move(answer.body);
+}
+
+Result<void> kill_container(EngineClient& engine, const std::string& id) {
+  TRY(engine.call({"POST", place(id, "kill"), "kill the container", nullptr, {200, 204, 404, 409}}));
+  return {};
+}
+
+Result<void> remove_container(EngineClient& engine, const std::string& id) {
+  EngineClient::Call call{"DELETE", place(id) + "?force=true&v=true", "remove the container", nullptr, {200, 204, 404}};
+  call.within_us = kRemoveWithin;
+  TRY(engine.call(call));
+  return {};
+}
+
+Result<std::vector<ListedContainer>> list_containers(EngineClient& engine, const std::string& label) {
+  const json filters = {{"label", {label}}};
+  const auto answer = TRY(engine.call({"GET",
+                                       "/containers/json?all=true&filters=" + url_encoded(filters.dump()),
+                                       "list the containers",
+                                       nullptr,
+                                       {200}}));
+  if (!answer.body.is_array()) return fault("list the containers: the answer is no list");
+  std::vector<ListedContainer> list;
+  for (const auto& entry : answer.body) {
+    const json* id = text_in(entry, {"Id"});
+    if (id == nullptr || !is_id(*id)) return fault("list the containers: an entry has no id");
+    ListedContainer listed{*id, "", json::object()};
+    if (entry.contains("Names") && entry["Names"].is_array() && !entry["Names"].empty() &&
+        entry["Names"][0].is_string())
+      listed.name = entry["Names"][0].get<std::string>();
+    if (entry.contains("Labels") && entry["Labels"].is_object()) listed.labels = entry["Labels"];
+    list.push_back(std::move(listed));
+  }
+  return list;
+}
+
+}  // namespace benchsand

@@ -1,0 +1,99 @@
+#include "shim/engine_service.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <vector>
+
+namespace benchsand {
+
+namespace {
+
+constexpr std::uint64_t kReadyWithinUs = 30'000'000;
+constexpr const char *kSocket = ".podman", *kLog = ".podman.log";
+
+Result<std::string> podman_program() {
+  for (const char* place : {"/usr/bin/podman", "/usr/local/bin/podman"})
+    if (::access(place, X_OK) == 0) return std::string(place);
+  return fault("start a podman service: there is no podman in /usr/bin or /usr/local/bin; install podman");
+}
+
+// Between fork and exec. The environment is the operator's: it says where Podman's store is.
+[[noreturn]] void become(std::vector<char*>& argv, pid_t parent, int null, int log) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::signal(SIGPIPE, SIG_DFL);
+  ::setsid();  // a terminal's interrupt is ours to answer
+  ::dup2(null, 0);
+  ::dup2(log, 1);
+  ::dup2(log, 2);
+  ::execv(argv[0], argv.data());
+  ::_exit(127);
+}
+
+}  // namespace
+
+Result<std::string> our_runtime() {
+  const std::string self = TRY(sys::readlinkat(sys::kHere, "/proc/self/exe"));
+  const std::string here = self.substr(0, self.rfind('/'));
+  for (const char* place : {"/benchsand-runtime", "/../../bin/benchsand-runtime"}) {
+    std::error_code failed;
+    const auto found = std::filesystem::canonical(here + place, failed);
+    if (!failed) return found.string();
+  }
+  return fault("find benchsand-runtime: neither beside " + self + " nor in ../../bin; install benchsand as a whole");
+}
+
+Result<PodmanService> PodmanService::start(const std::string& base, const std::string& run,
+                                           const std::string& runtime) {
+  const std::string place = base + "/" + run;
+  const std::string socket = "unix://" + place + kSocket;
+  std::vector<std::string> words = {
+      TRY(podman_program()), "--runtime", runtime, "system", "service", "--time", "0", socket};
+  std::vector<char*> argv;
+  for (auto& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const Fd null = TRY(sys::openat(sys::kHere, "/dev/null", O_RDWR));
+  const Fd log = TRY(sys::openat(sys::kHere, place + kLog, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+  const pid_t parent = ::getpid(), pid = ::fork();
+  if (pid < 0) return sys_error("fork", "podman", errno);
+  if (pid == 0) become(argv, parent, null.get(), log.get());
+  PodmanService service(pid, place);
+  for (const std::uint64_t deadline = sys::monotonic_us() + kReadyWithinUs; sys::monotonic_us() < deadline;) {
+    if (TRY(sys::exists(sys::kHere, place + kSocket))) return service;
+    if (::waitpid(pid, nullptr, WNOHANG) != 0) {
+      service.pid_ = -1;
+      const auto words_said = sys::read_file(sys::kHere, place + kLog);
+      return fault("start a podman service: it ended: " + (words_said ? *words_said : words_said.error().message));
+    }
+    ::usleep(2'000);
+  }
+  return fault("start a podman service: it made no socket in time");
+}
+
+PodmanService::~PodmanService() {
+  if (pid_ > 0) {
+    ::kill(pid_, SIGKILL);  // it keeps nothing: containers have monitors of their own
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  for (const char* what : {kSocket, kLog})
+    if (!place_.empty()) static_cast<void>(sys::unlinkat(sys::kHere, place_ + what, 0));
+}
+
+Endpoint PodmanService::endpoint() const {
+  Endpoint endpoint;
+  endpoint.path = place_ + kSocket;
+  endpoint.from = "benchsand's own podman service";
+  return endpoint;
+}
+
+}  // namespace benchsand
