@@ -21,7 +21,6 @@ struct FrontOrder {
   std::vector<Setting> settings;
   std::string results;  // DIR of --out, absolute
   std::string image;    // the engine's id of the image that is the root file system; empty: the task's own
-  bool operator==(const FrontOrder&) const = default;
 };
 
 std::string front_order_json(const FrontOrder& order);

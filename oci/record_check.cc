@@ -68,6 +68,22 @@ std::string scored_without_ground(const json& record) {
 
 }  // namespace
 
+std::size_t nesting(const std::string& text) {
+  std::size_t depth = 0, deepest = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (in_string && text[i] == '\\')
+      ++i;
+    else if (text[i] == '"')
+      in_string = !in_string;
+    else if (!in_string && (text[i] == '[' || text[i] == '{'))
+      deepest = std::max(deepest, ++depth);
+    else if (!in_string && (text[i] == ']' || text[i] == '}') && depth > 0)
+      --depth;
+  }
+  return deepest;
+}
+
 Result<void> check_record(const json& record) {
   const json& verdict = record.at("verdict");
   std::string why;

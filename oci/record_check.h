@@ -12,4 +12,8 @@ namespace benchsand {
 // Kind usage: what does not follow. May throw nlohmann's exceptions for a document that has not the form of a record.
 Result<void> check_record(const nlohmann::json& record);
 
+// How deep brackets stand in each other, at most: the JSON library recurses as deep as a document does.
+inline constexpr std::size_t kDeepestRecord = 32;
+std::size_t nesting(const std::string& text);
+
 }  // namespace benchsand

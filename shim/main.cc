@@ -189,25 +189,6 @@ PlotStyle plot_style(bool ascii) {
   return {terminal ? size.ws_col : PlotStyle{}.width, ascii || !utf8};
 }
 
-constexpr std::size_t kDeepestRecord = 32;
-
-// How deep brackets stand in each other, at most: the JSON library recurses as deep as a document does.
-std::size_t nesting(const std::string& text) {
-  std::size_t depth = 0, deepest = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (in_string && text[i] == '\\')
-      ++i;
-    else if (text[i] == '"')
-      in_string = !in_string;
-    else if (!in_string && (text[i] == '[' || text[i] == '{'))
-      deepest = std::max(deepest, ++depth);
-    else if (!in_string && (text[i] == ']' || text[i] == '}') && depth > 0)
-      --depth;
-  }
-  return deepest;
-}
-
 // The verdict of a record, as `run` printed it; from the record alone, long after the run.
 Result<int> verdict_of(const Options& options) {
   const auto text = sys::read_file(sys::kHere, options.record, 64 << 20);
