@@ -185,6 +185,7 @@ const std::vector<FieldPlace>& field_places() {
       {"env", "/process/env", "/Env", "/env"},
       {"workdir", "/process/cwd", "/WorkingDir", "/work_dir"},
       {"rootfs", "/root/path", "/Image", "/image"},
+      {"image", "/root/path", "/Image", "/image"},
       {"stdin", kMonitor, kOrder, kOrder},
       {"inputs", "/mounts", "/HostConfig/Mounts", "/mounts"},
       {"output", "/mounts", "/HostConfig/Mounts", "/mounts"},

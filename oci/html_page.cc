@@ -216,8 +216,8 @@ std::string streams(const json& record) {
 std::string policy(const json& record) {
   const json& decided = record.at("policy");
   std::string rows;
-  for (const char* name : {"command", "env", "workdir", "rootfs", "stdin", "inputs", "output", "uid", "gid"})
-    rows += row({cell(name), value_cell(decided.at(name))});
+  for (const char* name : {"command", "env", "workdir", "rootfs", "image", "stdin", "inputs", "output", "uid", "gid"})
+    if (decided.contains(name)) rows += row({cell(name), value_cell(decided.at(name))});
   for (const auto& [name, value] : decided.at("limits").items())
     rows += row({cell("limits." + html_text(name)), value_cell(value)});
   return section("Policy",

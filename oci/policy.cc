@@ -246,8 +246,11 @@ void decide_host_paths(Decision& decision) {
     decision.problems.push_back("the directory of the task file, " + in_quotes(decision.source.directory) +
                                 ", is not absolute");
   }
-  if (decision.task.rootfs.empty()) decision.problems.push_back("rootfs: the text is empty");
-  decision.policy.rootfs = host_path(decision.task.rootfs, decision.source);
+  if (decision.task.rootfs.empty() && !decision.task.image) decision.problems.push_back("rootfs: the text is empty");
+  if (!decision.task.rootfs.empty()) decision.policy.rootfs = host_path(decision.task.rootfs, decision.source);
+  decision.policy.image = decision.task.image;
+  if (decision.policy.image && decision.policy.image->form != ImageForm::stored)
+    decision.policy.image->path = host_path(decision.policy.image->path, decision.source);
   if (decision.task.stdin_file) decision.policy.stdin_file = host_path(*decision.task.stdin_file, decision.source);
 }
 

@@ -40,7 +40,9 @@ struct Policy {
   std::vector<std::string> command;
   std::vector<std::string> env;  // KEY=VALUE, sorted; PATH, HOME and TMPDIR always decided
   std::string workdir;
-  std::string rootfs;              // absolute host path, directory or tar
+  std::string rootfs;              // absolute host path, directory or tar; empty: there is an image
+  std::optional<ImageRef> image;   // its path absolute
+  std::string image_digest;        // of its config, "sha256:…", once it is known
   std::string stdin_file;          // absolute host path; empty: no input
   std::vector<InputMount> inputs;  // absolute host sources, sorted by target
   std::string output;

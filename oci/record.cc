@@ -121,6 +121,12 @@ json rules_json(const SeccompRules& rules) {
           {"notify", rules.notify}};
 }
 
+json image_json(const Policy& policy) {
+  if (!policy.image) return nullptr;
+  return {{"reference", printable(to_text(*policy.image))},
+          {"digest", policy.image_digest.empty() ? json() : json(policy.image_digest)}};
+}
+
 json container_json(const std::optional<ContainerFacts>& container) {
   if (!container) return nullptr;
   return {{"id", printable(container->id)},
@@ -159,6 +165,7 @@ json policy_json(const Policy& policy) {
       {"env", printable_list(policy.env)},
       {"workdir", printable(policy.workdir)},
       {"rootfs", printable(policy.rootfs)},
+      {"image", image_json(policy)},
       {"stdin", printable(policy.stdin_file)},
       {"inputs", inputs},
       {"output", printable(policy.output)},

@@ -10,12 +10,12 @@ namespace benchsand {
 namespace {
 
 // Keys of the format that a later version will act on. Ignoring them would run another task than the author wrote:
-// one without its verification, or with another root file system.
-constexpr std::array<std::string_view, 3> kLaterKeys{"image", "submit", "verify"};
+// one without its verification.
+constexpr std::array<std::string_view, 2> kLaterKeys{"submit", "verify"};
 
 std::vector<std::string> task_keys() {
-  std::vector<std::string> keys{"benchsand", "name",  "profile", "rootfs", "command", "env",
-                                "workdir",   "stdin", "inputs",  "output", "limits"};
+  std::vector<std::string> keys{"benchsand", "name",    "profile", "rootfs", "image",  "command",
+                                "env",       "workdir", "stdin",   "inputs", "output", "limits"};
   keys.insert(keys.end(), kLaterKeys.begin(), kLaterKeys.end());
   return keys;
 }
@@ -97,6 +97,26 @@ void read_path(const MappingReader& reader, std::string_view key, Target& target
   if (text) target = *text;
 }
 
+// Exactly one of rootfs and image.
+void read_root(const YamlNode& root, const MappingReader& reader, TaskSpec& task, Problems& problems) {
+  const YamlNode *rootfs = reader.find("rootfs"), *image = reader.find("image");
+  if (rootfs == nullptr && image == nullptr) {
+    problems.add(root.position, "key \"rootfs\" or \"image\" is missing");
+    return;
+  }
+  if (rootfs != nullptr && image != nullptr)
+    problems.add(image->key_position, "image: a task has a rootfs or an image, not both");
+  if (rootfs != nullptr) read_path(reader, "rootfs", task.rootfs, problems);
+  if (image == nullptr) return;
+  const auto text = read_nonempty_text(*image, "image", problems);
+  if (!text) return;
+  auto parsed = parse_image_ref(*text);
+  if (parsed)
+    task.image = std::move(*parsed);
+  else
+    problems.add(image->position, "image: " + parsed.message());
+}
+
 void read_task(const YamlNode& root, TaskSpec& task, Problems& problems) {
   if (!read_format_version(root, "benchsand", problems)) return;
   const MappingReader reader(root, "", task_keys(), problems);
@@ -107,10 +127,9 @@ void read_task(const YamlNode& root, TaskSpec& task, Problems& problems) {
   }
   // A name and not a path: a task chooses among the house's profiles, it does not bring its own.
   if (const YamlNode* profile = reader.find("profile")) task.profile = read_name(*profile, "profile", problems);
-  if (reader.find("image") == nullptr && reader.require("rootfs") != nullptr) {
-    read_path(reader, "rootfs", task.rootfs, problems);
-  }
-  if (const YamlNode* command = reader.require("command")) read_command(*command, task, problems);
+  read_root(root, reader, task, problems);
+  const YamlNode* command = task.image ? reader.find("command") : reader.require("command");
+  if (command != nullptr) read_command(*command, task, problems);
   if (const YamlNode* env = reader.find("env")) read_env(*env, task, problems);
   read_path(reader, "workdir", task.workdir, problems);
   read_path(reader, "stdin", task.stdin_file, problems);
@@ -127,6 +146,11 @@ Result<TaskSpec> parse_task_spec(const std::string& text, const std::string& nam
   Problems problems(source);
   TaskSpec task;
   read_task(root, task, problems);
+  if (task.image && task.command.empty() && problems.none()) {
+    problems.add(root.position, "key \"command\" is missing");
+    task.command_missing = problems.report().error().message;
+    return task;
+  }
   if (!problems.none()) return problems.report();
   return task;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "oci/image_ref.h"
 #include "oci/limits.h"
 #include "oci/result.h"
 
@@ -30,8 +31,11 @@ struct InputMount {
 struct TaskSpec {
   std::string name;
   std::optional<std::string> profile;  // absent: strict
-  std::string rootfs;                  // directory or tar
+  std::string rootfs;                  // directory or tar; empty: there is an image
+  std::optional<ImageRef> image;
   std::vector<std::string> command;
+  // Of a task that has an image and no command: the error, complete. An image may have one to suggest.
+  std::string command_missing;
   std::map<std::string, std::string> env;
   std::optional<std::string> workdir;     // absent: the output directory
   std::optional<std::string> stdin_file;  // absent: empty

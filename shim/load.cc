@@ -8,8 +8,10 @@
 #include <map>
 #include <system_error>
 
+#include "oci/image_notices.h"
 #include "oci/sha256.h"
 #include "shim/builtin_profiles.h"
+#include "shim/image_source.h"
 #include "shim/run_folder.h"
 #include "shim/seccomp_notify.h"
 
@@ -33,6 +35,15 @@ Result<std::string> read_input(const std::string& what, const std::string& path)
 ProfileText profile_file(std::string text, std::string name) {
   std::string sha256 = sha256_hex(text);
   return {std::move(text), std::move(name), std::move(sha256)};
+}
+
+// The parser's error, and what the image itself would start, if that is to be had.
+std::unexpected<Error> no_command(const TaskSpec& task, const std::filesystem::path& directory) {
+  ImageRef image = *task.image;
+  image.path = (directory / image.path).string();
+  const auto source = image.form == ImageForm::stored ? Result<ImageSource>(usage("")) : ImageSource::open(image);
+  const std::string suggested = source ? suggested_command(source->config()) : "";
+  return usage(task.command_missing + (suggested.empty() ? "" : "\nthe image itself would start " + suggested));
 }
 
 }  // namespace
@@ -61,6 +72,10 @@ Result<Documents> load_documents(const TaskRequest& request) {
   Documents documents;
   documents.task = TRY(parse_task_spec(text, request.task_path));
   TaskSpec& task = documents.task;
+  std::error_code failed;
+  const auto path = std::filesystem::canonical(request.task_path, failed);
+  if (failed) return usage("find the task " + request.task_path + ": " + failed.message());
+  if (!task.command_missing.empty()) return no_command(task, path.parent_path());
   for (const auto& setting : request.settings) TRY_VOID(apply_setting(task, setting));
   // A task is not trusted to bring its own rules: it names a profile of this house, only the operator may give a path.
   if (task.profile && task.profile->find('/') != std::string::npos)
@@ -68,14 +83,10 @@ Result<Documents> load_documents(const TaskRequest& request) {
                  "' is a path; a task can only name a profile (use --profile for a file)");
   const std::string asked = request.profile ? *request.profile : task.profile ? *task.profile : "strict";
   documents.profile_text = TRY(find_profile(asked));
-  std::error_code failed;
   documents.profile_text.request =
       asked.find('/') == std::string::npos ? asked : std::filesystem::canonical(asked, failed).string();
   if (failed) return usage("find the profile " + asked + ": " + failed.message());
   documents.profile = TRY(parse_profile(documents.profile_text.text, documents.profile_text.name));
-
-  const auto path = std::filesystem::canonical(request.task_path, failed);
-  if (failed) return usage("find the task " + request.task_path + ": " + failed.message());
   documents.source = {sha256_hex(text), path.parent_path().string()};
   return documents;
 }

@@ -115,8 +115,9 @@ Result<int> run(const Options& options) {
 }
 
 Result<int> check(const Options& options) {
-  const auto policy = TRY(load_policy(options.task, facts_without_a_run(options.engine)));
+  auto policy = TRY(load_policy(options.task, facts_without_a_run(options.engine)));
   TRY_VOID(check_task_files(policy));
+  TRY_VOID(look_at_image(policy));
   nlohmann::json document = policy_json(policy);
   document["task"] = {{"name", policy.task_name}, {"sha256", policy.task_sha256}};
   document["profile"] = {{"name", policy.profile_name}, {"sha256", policy.profile_sha256}};
@@ -145,7 +146,7 @@ Result<int> bundle(const Options& options) {
   const HostFacts facts = facts_without_a_run(options.engine);
   auto policy = TRY(load_policy(options.task, facts));
   TRY_VOID(check_task_files(policy));
-  const auto rootfs = TRY(open_rootfs(policy.rootfs));
+  const auto rootfs = TRY(open_task_rootfs(policy));
   TRY_VOID(prepare_mount_points(rootfs, policy));
   std::error_code failed;
   std::filesystem::create_directories(options.bundle + "/output", failed);

@@ -12,6 +12,8 @@
 #include <memory>
 #include <optional>
 
+#include "oci/image_notices.h"
+#include "shim/image_cache.h"
 #include "shim/kernel_fs.h"
 #include "shim/rootfs_cache.h"
 
@@ -121,7 +123,10 @@ void require_kind(const std::string& what, const std::string& path, bool directo
 
 Result<void> check_task_files(const Policy& policy) {
   std::string problems;
-  require_kind("rootfs", policy.rootfs, true, true, problems);
+  if (!policy.image)
+    require_kind("rootfs", policy.rootfs, true, true, problems);
+  else if (policy.image->form != ImageForm::stored)
+    require_kind("image", policy.image->path, policy.image->form == ImageForm::oci, true, problems);
   if (!policy.stdin_file.empty()) require_kind("stdin", policy.stdin_file, false, true, problems);
   for (const auto& input : policy.inputs) require_kind("input for " + input.target, input.source, true, true, problems);
   if (!problems.empty()) return usage(problems);
@@ -152,6 +157,42 @@ Result<Rootfs> open_rootfs(const std::string& path) {
                  ": it must belong to root and be writable by nobody else: chown root " + rootfs.path +
                  " && chmod go-w " + rootfs.path);
   return rootfs;
+}
+
+namespace {
+
+void note_image(Policy& policy, const UsedImage& image) {
+  policy.image_digest = image.entry.digest;
+  for (auto& notice : image_notices(image.entry.config, policy)) policy.notices.push_back(std::move(notice));
+  policy.notices.insert(policy.notices.end(), image.entry.notices.begin(), image.entry.notices.end());
+}
+
+Result<UsedImage> use_image(const Policy& policy) {
+  const std::string name = to_text(*policy.image);
+  if (policy.image->form != ImageForm::stored)
+    return TRY(ImageCache::make()).take(TRY(ImageSource::open(*policy.image)), name);
+  const auto cache = TRY(ImageCache::find());
+  const std::string& digest = policy.image_digest.empty() ? policy.image->digest : policy.image_digest;
+  if (cache && !digest.empty())
+    if (auto ready = TRY(cache->use(digest, name))) return std::move(*ready);
+  return usage("use the image " + name + ": it is not unpacked yet, and this program does not ask Docker or Podman");
+}
+
+}  // namespace
+
+Result<Rootfs> open_task_rootfs(Policy& policy) {
+  if (!policy.image) return open_rootfs(policy.rootfs);
+  auto image = TRY(use_image(policy));
+  note_image(policy, image);
+  return Rootfs{std::move(image.path), std::move(image.rootfs), true, std::move(image.in_use)};
+}
+
+Result<void> look_at_image(Policy& policy) {
+  if (!policy.image || policy.image->form == ImageForm::stored) return {};
+  const auto source = TRY(ImageSource::open(*policy.image));
+  policy.image_digest = source.digest();
+  for (auto& notice : image_notices(source.config(), policy)) policy.notices.push_back(std::move(notice));
+  return {};
 }
 
 Result<Rootfs> open_container_rootfs(const std::string& path) {

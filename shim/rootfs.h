@@ -14,13 +14,19 @@ namespace benchsand {
 struct Rootfs {
   std::string path;  // directory
   Fd dir;
-  bool may_be_given_places = false;  // our own copy of an archive, or what an engine made for one container
+  bool may_be_given_places = false;  // our own copy of an archive or image, or what an engine made for one container
+  Fd in_use{};                       // of an image: nobody removes it while this is open
 };
 
 // Everything on this host that the task names is there and of the right kind; all that is wrong is said at once. Kind usage.
 Result<void> check_task_files(const Policy& policy);
 
 Result<Rootfs> open_rootfs(const std::string& path);
+// The rootfs of the task, or its image, which is unpacked if it was not yet. Notes in the policy which image it was and what of it is
+// not used.
+Result<Rootfs> open_task_rootfs(Policy& policy);
+// Notes the same for a policy that is only looked at, as far as it can be known without unpacking anything.
+Result<void> look_at_image(Policy& policy);
 // Of an engine's container: a directory where only that engine and root come.
 Result<Rootfs> open_container_rootfs(const std::string& path);
 

@@ -8,7 +8,6 @@
 
 namespace benchsand {
 
-inline constexpr const char* kStateBase = "/var/lib/benchsand";
 inline constexpr const char* kRootfsCache = "/var/lib/benchsand/rootfs";
 
 struct CachedRootfs {

@@ -37,7 +37,7 @@ class Run : private Sandbox {
 // 2. Prepare.
 Result<void> Run::prepare(const std::optional<std::string>& results_directory) {
   stdin_ = TRY(standard_input(policy_.stdin_file));
-  rootfs_ = TRY(open_rootfs(policy_.rootfs));
+  rootfs_ = TRY(open_task_rootfs(policy_));
   TRY_VOID(prepare_mount_points(*rootfs_, policy_));
   inputs_ = TRY(open_inputs(policy_));
   TRY_VOID(require_results_apart(results_directory.value_or(kRunBase), *rootfs_, inputs_));

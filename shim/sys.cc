@@ -60,13 +60,25 @@ Result<Fd> open_directory(int dir, const std::string& path) {
   return openat(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 
-Result<Fd> openat2_beneath(int dir, const std::string& path, int flags) {
+namespace {
+
+Result<Fd> openat2(int dir, const std::string& path, int flags, std::uint64_t resolve) {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC | O_NOCTTY);
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
+  how.resolve = resolve | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
   const long fd = retry([&] { return ::syscall(SYS_openat2, dir, path.c_str(), &how, sizeof how); });
   if (fd < 0) return sys_error("openat2", path, errno);
   return Fd(static_cast<int>(fd));
+}
+
+}  // namespace
+
+Result<Fd> openat2_beneath(int dir, const std::string& path, int flags) {
+  return openat2(dir, path, flags, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+}
+
+Result<Fd> openat2_in_root(int dir, const std::string& path, int flags, Links links) {
+  return openat2(dir, path, flags, RESOLVE_IN_ROOT | (links == Links::refused ? RESOLVE_NO_SYMLINKS : 0));
 }
 
 Result<std::string> read_file(int dir, const std::string& path, std::size_t most) {

@@ -49,6 +49,9 @@ Result<Fd> openat(int dir, const std::string& path, int flags, mode_t mode = 0);
 Result<Fd> open_directory(int dir, const std::string& path);  // O_DIRECTORY | O_NOFOLLOW
 // Resolution is confined to `dir`: no "..", no symlink, no magic link, no other mount.
 Result<Fd> openat2_beneath(int dir, const std::string& path, int flags);
+// `dir` is the root: ".." and absolute links stay in it. No magic link, no other mount.
+enum class Links { followed, refused };
+Result<Fd> openat2_in_root(int dir, const std::string& path, int flags, Links links);
 
 // The whole file. An error when it is larger than `most`.
 Result<std::string> read_file(int dir, const std::string& path, std::size_t most = 4 << 20);

@@ -217,8 +217,8 @@ TEST_CASE("an archive cannot say what its top is") {
         CHECK(std::filesystem::is_empty(opened->path));
       } else {
         CHECK(opened.error().kind == Error::Kind::usage);
-        CHECK(opened.error().message == "unpack the rootfs " + tar + ": its entry '" + name +
-                                            "' is the top of the tree and not a directory; make the archive of a "
+        CHECK(opened.error().message == "unpack the rootfs " + tar + ": its entry \"" + name +
+                                            "\" is the top of the tree and not a directory; make the archive of a "
                                             "directory's content");
       }
       std::filesystem::remove_all(cached_name(tar));

@@ -21,12 +21,13 @@ sys.dont_write_bytecode = True
 
 import attempts
 import egress
+import images
 import intruders
 import killed
 import neighbours
 from harness import MIB, SOURCE, Bench, Wrong, between, dead_runs, equal, run_scenarios
 
-SCENARIOS = {**attempts.SCENARIOS, **intruders.SCENARIOS, **killed.SCENARIOS}
+SCENARIOS = {**attempts.SCENARIOS, **intruders.SCENARIOS, **killed.SCENARIOS, **images.SCENARIOS}
 LATE = 5  # times a limit: benchsand has to be given a processor to end a run, and on a busy machine waits for it
 
 

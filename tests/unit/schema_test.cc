@@ -32,9 +32,11 @@ TEST_CASE("the schema has every key of a task, and no other") {
     if (key != "benchsand") CHECK(said_of(key + ": x").find("unknown key") == std::string::npos);
   }
   for (const char* key :
-       {"name", "profile", "rootfs", "command", "env", "workdir", "stdin", "inputs", "output", "limits"})
+       {"name", "profile", "rootfs", "image", "command", "env", "workdir", "stdin", "inputs", "output", "limits"})
     CHECK(document["properties"].contains(key));
-  CHECK(document["properties"].size() == 11);
+  CHECK(document["properties"].size() == 12);
+  CHECK(document["oneOf"].dump() == R"([{"required":["rootfs"]},{"required":["image"]}])");
+  CHECK(said_of("workdir: /x").find("key \"rootfs\" or \"image\" is missing") != std::string::npos);
   CHECK(said_of("nmae: x").find("unknown key") != std::string::npos);
   const std::string missing = said_of("workdir: /x");
   for (const std::string key : document["required"])

@@ -44,7 +44,8 @@ std::string list(const std::vector<std::string>& texts) {
 std::string describe(const TaskSpec& task) {
   std::string text = "name " + in_quotes(task.name) + "\n";
   if (task.profile) text += "profile " + in_quotes(*task.profile) + "\n";
-  text += "rootfs " + in_quotes(task.rootfs) + "\ncommand " + list(task.command) + "\n";
+  text += task.image ? "image " + in_quotes(to_text(*task.image)) : "rootfs " + in_quotes(task.rootfs);
+  text += "\ncommand " + list(task.command) + "\n";
   for (const auto& [name, value] : task.env) text += "env " + in_quotes(name) + " " + in_quotes(value) + "\n";
   if (task.workdir) text += "workdir " + in_quotes(*task.workdir) + "\n";
   if (task.stdin_file) text += "stdin " + in_quotes(*task.stdin_file) + "\n";

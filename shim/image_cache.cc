@@ -1,0 +1,150 @@
+#include "shim/image_cache.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "oci/yaml_tree.h"
+#include "shim/image_look.h"
+#include "shim/tree_writer.h"
+
+namespace benchsand {
+
+namespace {
+
+constexpr std::size_t kMostNames = 32;
+constexpr const char* kEntry = "image.json";
+constexpr const char* kRoot = "rootfs";
+constexpr const char* kUsed = "used";  // locked by who uses it; its time is when that was last
+
+std::string list_of(const std::vector<std::string>& names, std::uint64_t count) {
+  std::string list;
+  for (const auto& name : names) list += (list.empty() ? "" : ", ") + in_quotes(name);
+  return count > names.size() ? list + " and " + std::to_string(count - names.size()) + " more" : list;
+}
+
+std::vector<std::string> left_out_notices(const LeftOut& left_out) {
+  std::vector<std::string> notices;
+  if (left_out.special_count > 0)
+    notices.push_back("image: devices, sockets and FIFOs are left out: " +
+                      list_of(left_out.special, left_out.special_count));
+  if (left_out.capabilities_count > 0)
+    notices.push_back("image: file capabilities are left out, of " +
+                      list_of(left_out.with_capabilities, left_out.capabilities_count));
+  std::vector<std::string> names;
+  for (const auto& [name, count] : left_out.attributes)
+    if (name != "security.capability") names.push_back(name);
+  if (!names.empty()) notices.push_back("image: extended attributes are left out: " + list_of(names, names.size()));
+  return notices;
+}
+
+Result<void> expect_digest(const ImageSource& source, const std::string& what, const std::string& expected,
+                           const std::string& found) {
+  if (expected == found) return {};
+  return usage("unpack " + source.where() + ": " + what + ": expected the digest " + expected + ", found " + found);
+}
+
+Result<void> apply_layer(TreeWriter& writer, const ImageSource& source, const ImageSource::Layer& layer) {
+  TarReader tar = TRY(TarReader::open(layer.file, source.where() + ": the layer " + layer.name, TreeBounds{}.bytes));
+  TRY_VOID(writer.apply(tar, Layering::whiteouts));
+  const auto found = TRY(tar.finish());
+  if (layer.digest) TRY_VOID(expect_digest(source, "the layer " + layer.name, *layer.digest, "sha256:" + found.file));
+  return expect_digest(source, "the layer " + layer.name + " as plain tar", layer.diff_id, "sha256:" + found.plain);
+}
+
+// A path may be of any bytes.
+std::string text_of(const ImageEntry& entry) {
+  return image_entry_json(entry).dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// Whoever asked for it by this name will find it in the list.
+Result<void> note_name(ImageEntry& entry, const std::string& path, const std::string& name) {
+  if (name.empty() || std::find(entry.names.begin(), entry.names.end(), name) != entry.names.end()) return {};
+  entry.names.push_back(name);
+  if (entry.names.size() > kMostNames) entry.names.erase(entry.names.begin());
+  return sys::replace_file(path + "/" + kEntry, text_of(entry), 0600);
+}
+
+}  // namespace
+
+Result<ImageCache> ImageCache::make() {
+  return ImageCache(TRY(UnpackCache::make(kImageCache, "image")));
+}
+
+Result<std::optional<ImageCache>> ImageCache::find() {
+  auto cache = TRY(UnpackCache::find(kImageCache, "image"));
+  if (!cache) return std::nullopt;
+  return ImageCache(std::move(*cache));
+}
+
+Result<std::optional<UsedImage>> ImageCache::use(const std::string& digest, const std::string& name) const {
+  const std::string hex = digest_hex(digest), path = cache_.path_of(hex);
+  const auto top = TRY(cache_.open(hex));
+  if (!top) return std::nullopt;
+  UsedImage used;
+  used.in_use = TRY(sys::openat(top->get(), kUsed, O_RDWR | O_NOFOLLOW));
+  TRY_VOID(sys::flock(used.in_use, path, false));
+  // Who removes an image renames it first.
+  const auto named = sys::fstatat(cache_.dir().get(), hex, AT_SYMLINK_NOFOLLOW);
+  if (!named || named->st_ino != TRY(sys::fstat(*top, path)).st_ino) return std::nullopt;
+  if (::futimens(used.in_use.get(), nullptr) != 0) return sys_error("utimens", path, errno);
+  used.entry = TRY(parse_image_entry(TRY(sys::read_file(top->get(), kEntry)), path + "/" + kEntry));
+  if (used.entry.digest != digest)
+    return fault("use the image " + path + ": its " + kEntry + " is of " + used.entry.digest);
+  TRY_VOID(note_name(used.entry, path, name));
+  used.path = path + "/" + kRoot;
+  used.rootfs = TRY(sys::open_directory(top->get(), kRoot));
+  return used;
+}
+
+Result<UsedImage> ImageCache::take(const ImageSource& source, const std::string& name,
+                                   const std::vector<std::string>& ids) const {
+  const std::string hex = digest_hex(source.digest());
+  if (auto ready = TRY(use(source.digest(), name))) return std::move(*ready);
+  // One at a time: of two runs that want the same new image, the second finds it unpacked.
+  const Fd alone = TRY(sys::openat(cache_.dir().get(), ".", O_RDONLY | O_DIRECTORY));
+  TRY_VOID(sys::flock(alone, kImageCache, true));
+  if (auto ready = TRY(use(source.digest(), name))) return std::move(*ready);
+  const auto unpacking = TRY(cache_.begin(hex));
+  ImageEntry entry;
+  entry.ids = ids;
+  if (auto done = unpack(unpacking, source, std::move(entry)); !done) {
+    TRY_VOID(cache_.drop(unpacking));
+    return std::unexpected(done.error());
+  }
+  static_cast<void>(TRY(cache_.keep(unpacking, hex)));
+  if (auto ready = TRY(use(source.digest(), name))) return std::move(*ready);
+  return fault("use the unpacked image " + cache_.path_of(hex) + ": it was removed meanwhile");
+}
+
+Result<void> ImageCache::unpack(const UnpackCache::Unpacking& unpacking, const ImageSource& source,
+                                ImageEntry entry) const {
+  const int top = unpacking.top.get();
+  TRY_VOID(sys::mkdirat(top, kRoot, 0755));
+  const Fd root = TRY(sys::open_directory(top, kRoot));
+  TreeWriter writer(root);
+  for (const auto& layer : TRY(source.layers(unpacking.top))) TRY_VOID(apply_layer(writer, source, layer));
+  if (::fchmod(root.get(), 0755) != 0) return sys_error("chmod", unpacking.name, errno);
+  entry.digest = source.digest();
+  entry.unpacked = sys::utc_now();
+  entry.bytes = writer.bytes();
+  entry.entries = writer.entries();
+  entry.notices = left_out_notices(writer.left_out());
+  auto findings = look_over_image(root);
+  for (const auto& path : writer.left_out().special)
+    if (is_engine_socket(path)) findings.engine_sockets.add(path);
+  for (auto& notice : lint_notices(findings)) entry.notices.push_back(std::move(notice));
+  entry.config = source.config();
+  TRY_VOID(sys::create_file(top, kUsed, "", 0600));
+  return sys::create_file(top, kEntry, text_of(entry), 0600);
+}
+
+Result<std::vector<std::string>> collect_image_garbage() {
+  const auto cache = TRY(ImageCache::find());
+  if (!cache) return std::vector<std::string>();
+  return cache->collect_garbage();
+}
+
+}  // namespace benchsand
