@@ -26,10 +26,15 @@ struct EngineRunReport {
 struct EngineCommands {
   // An error is one that left nothing to record.
   Result<EngineRunReport> (*run)(const EngineRunRequest& request);
+  // What benchsands that have ended left in the engines' stores; a line for each thing.
+  std::vector<std::string> (*collect)();
 };
 
 // Null in the program that has no libcurl.
 const EngineCommands* engine_commands();
+
+// Whether there seems to be an engine whose store `gc` has to look into: without one the second program is not needed.
+bool an_engine_is_here();
 
 // Executes benchsand-engines with the same arguments. Comes back only with the reason why not.
 Error become_engines(char** arguments);

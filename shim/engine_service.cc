@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +23,20 @@ Result<std::string> podman_program() {
   for (const char* place : {"/usr/bin/podman", "/usr/local/bin/podman"})
     if (::access(place, X_OK) == 0) return std::string(place);
   return fault("start a podman service: there is no podman in /usr/bin or /usr/local/bin; install podman");
+}
+
+void forget(const std::string& place) {
+  for (const char* what : {kSocket, kLog}) static_cast<void>(sys::unlinkat(sys::kHere, place + what, 0));
+}
+
+// A socket that is bound is a file already, and refuses who comes before listen().
+bool is_listened_to(const std::string& path) {
+  const Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (!fd || path.size() >= sizeof address.sun_path) return false;
+  path.copy(address.sun_path, path.size());
+  return ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
 // Between fork and exec. The environment is the operator's: it says where Podman's store is.
@@ -63,12 +79,15 @@ Result<PodmanService> PodmanService::start(const std::string& base, const std::s
   argv.push_back(nullptr);
   const Fd null = TRY(sys::openat(sys::kHere, "/dev/null", O_RDWR));
   const Fd log = TRY(sys::openat(sys::kHere, place + kLog, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+  // Opened once more: what podman has of it, its children may keep.
+  Fd lock = TRY(sys::openat(sys::kHere, place + kLog, O_RDWR | O_NOFOLLOW));
+  if (!TRY(sys::try_flock(lock, place + kLog))) return fault("lock " + place + kLog + ": somebody else has it");
   const pid_t parent = ::getpid(), pid = ::fork();
   if (pid < 0) return sys_error("fork", "podman", errno);
   if (pid == 0) become(argv, parent, null.get(), log.get());
-  PodmanService service(pid, place);
+  PodmanService service(pid, place, std::move(lock));
   for (const std::uint64_t deadline = sys::monotonic_us() + kReadyWithinUs; sys::monotonic_us() < deadline;) {
-    if (TRY(sys::exists(sys::kHere, place + kSocket))) return service;
+    if (is_listened_to(place + kSocket)) return service;
     if (::waitpid(pid, nullptr, WNOHANG) != 0) {
       service.pid_ = -1;
       const auto words_said = sys::read_file(sys::kHere, place + kLog);
@@ -85,8 +104,26 @@ PodmanService::~PodmanService() {
     while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
-  for (const char* what : {kSocket, kLog})
-    if (!place_.empty()) static_cast<void>(sys::unlinkat(sys::kHere, place_ + what, 0));
+  if (!place_.empty()) forget(place_);
+}
+
+Result<std::vector<DeadPodmanService>> dead_podman_services(const std::string& base) {
+  std::vector<DeadPodmanService> dead;
+  if (!TRY(sys::exists(sys::kHere, base))) return dead;
+  for (const auto& name : TRY(sys::list_directory(sys::kHere, base))) {
+    if (!name.ends_with(kLog)) continue;
+    const std::string path = base + "/" + name;
+    auto lock = sys::openat(sys::kHere, path, O_RDWR | O_NOFOLLOW);
+    if (!lock && lock.error().error_number == ENOENT) continue;
+    if (!lock) return std::unexpected(lock.error());
+    if (TRY(sys::try_flock(*lock, path)))
+      dead.push_back({name.substr(0, name.size() - std::string(kLog).size()), std::move(*lock)});
+  }
+  return dead;
+}
+
+void forget_podman_service(const std::string& base, const std::string& run) {
+  forget(base + "/" + run);
 }
 
 Endpoint PodmanService::endpoint() const {

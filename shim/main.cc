@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -238,9 +239,16 @@ Result<int> doctor(const Options& options) {
   return document.at("able") == true ? kSucceeded : kNotScored;
 }
 
-Result<int> gc(const Options&) {
+Result<int> gc(const Options& options) {
   if (::geteuid() != 0) return fault("clear dead runs: benchsand gc must be root; use sudo");
-  const auto lines = TRY(collect_garbage());
+  const auto* engines = engine_commands();
+  if (engines == nullptr && an_engine_is_here())
+    if (auto why = become_engines(options.arguments);
+        why.error_number != ENOENT)  // not installed: nothing ran on engines
+      return std::unexpected(std::move(why));
+  auto lines = TRY(collect_garbage());
+  if (engines != nullptr)
+    for (auto& line : engines->collect()) lines.push_back(std::move(line));
   for (const auto& line : lines) say(line + "\n");
   if (lines.empty()) say("nothing to clear\n");
   return kSucceeded;

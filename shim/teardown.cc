@@ -8,6 +8,7 @@
 #include "shim/container_processes.h"
 #include "shim/container_record.h"
 #include "shim/container_state.h"
+#include "shim/front_desk.h"
 #include "shim/image_cache.h"
 #include "shim/result_folder.h"
 #include "shim/rootfs_cache.h"
@@ -154,6 +155,7 @@ Result<std::vector<std::string>> collect_garbage() {
       TRY_VOID(clear_run(host, id, "", lines));
   }
   TRY_VOID(forget_containers(TRY(all_runs()), lines));
+  for (auto& line : TRY(collect_order_garbage())) lines.push_back(std::move(line));
   for (auto& line : TRY(collect_rootfs_garbage())) lines.push_back(std::move(line));
   for (auto& line : TRY(collect_image_garbage())) lines.push_back(std::move(line));
   return lines;
