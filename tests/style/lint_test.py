@@ -19,7 +19,7 @@ PATTERNS = [
     ("value_or(0)", re.compile(r"value_or\(\s*0\w*\s*\)"), SOURCES, "a missing value is an error, never zero"),
     ("empty catch", re.compile(r"catch\s*\([^)]*\)\s*\{\s*\}"), SOURCES, "an error nobody looks at"),
     ("marker", re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not implemented"), TEXTS, "finish it or file an issue"),
-    ("machine path", re.compile(r"(?<![\w.])/(?!root/(path|readonly)\")(home|work|root|mnt|Users)/\w"), TEXTS, "a path of one machine"),
+    ("machine path", re.compile(r"(?<![\w.])/(?!root/(path|readonly)[\"`])(home|work|root|mnt|Users)/\w"), TEXTS, "a path of one machine"),
     ("registry", re.compile(r"\b(ghcr|quay|gcr|mcr|ecr|docker|pkg\.dev|amazonaws)(\.microsoft)?\.(io|com)/"), TEXTS,
      "a registry's host name"),
     ("trailing blank", re.compile(r"[ \t]+$", re.M), SOURCES + (".py", ".sh", ".yaml"), "noise in every diff"),

@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <set>
 
 #include "oci/bundle.h"
@@ -71,6 +73,13 @@ TEST_CASE("every field of the policy has a row that says where it goes") {
   std::set<std::string> rows;
   for (const auto& place : field_places()) CHECK_MESSAGE(rows.insert(place.field).second, place.field, " stands twice");
   CHECK(rows == fields_of_policy());
+}
+
+TEST_CASE("docs/engine-run.md has the table") {
+  std::ifstream file(std::string(BENCHSAND_SOURCE_DIR) + "/docs/engine-run.md");
+  const std::string page((std::istreambuf_iterator<char>(file)), {});
+  // Put field_places_page() there when this fails.
+  CHECK_MESSAGE(page.find("\n" + field_places_page() + "\n") != std::string::npos, field_places_page());
 }
 
 TEST_CASE("a field that changes changes its place in each body") {
