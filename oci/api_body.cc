@@ -36,14 +36,16 @@ json docker_limits(const Policy& policy) {
 json podman_limits(const Policy& policy) {
   json list = json::array();
   for (const auto& [name, value] : process_limits(policy))
-    list.push_back({{"type", name}, {"soft", value}, {"hard", value}});
+    list.push_back({{"type", short_name(name)}, {"soft", value}, {"hard", value}});  // "RLIMIT_" it writes itself
   return list;
 }
 
 json docker_mounts(const Policy& policy, const BodyPlaces::Plain& plain) {
   json list = json::array();
+  // What they are mounted from is read-only, nosuid and nodev already. Docker has no words for the last two, and a runtime that is
+  // asked to make a bind mount read-only drops what it is not asked to keep.
   for (const auto& [source, target] : plain.inputs)
-    list.push_back({{"Type", "bind"}, {"Source", source}, {"Target", target}, {"ReadOnly", true}});
+    list.push_back({{"Type", "bind"}, {"Source", source}, {"Target", target}, {"ReadOnly", false}});
   list.push_back({{"Type", "bind"}, {"Source", plain.output}, {"Target", policy.output}, {"ReadOnly", false}});
   return list;
 }
@@ -54,7 +56,9 @@ json podman_mounts(const Policy& policy, const BodyPlaces::Plain& plain) {
     list.push_back({{"type", "bind"},
                     {"source", source},
                     {"destination", target},
-                    {"options", {"bind", "ro", "nosuid", "nodev", "rprivate"}}});
+                    {"options",
+                     {"bind", "ro", "nosuid", target == "/dev" ? "dev" : "nodev", target == "/dev" ? "noexec" : "exec",
+                      "rprivate"}}});
   list.push_back({{"type", "bind"},
                   {"source", plain.output},
                   {"destination", policy.output},
@@ -87,13 +91,13 @@ json docker_host_config(const Policy& policy, const BodyPlaces& places) {
   if (!places.runtime.empty()) host["Runtime"] = places.runtime;
   if (!places.plain) return host;
   host["CgroupParent"] = places.plain->cgroup_parent;
+  host["CgroupnsMode"] = "private";
   host["SecurityOpt"].push_back("seccomp=" + oci_seccomp_json(policy.seccomp, "").dump());
   host["Mounts"] = docker_mounts(policy, *places.plain);
   return host;
 }
 
 json docker_body(const Policy& policy, const BodyPlaces& places) {
-  const bool input = places.plain && places.plain->standard_input;
   return {
       {"Image", places.image},
       {"Entrypoint", json::array()},  // the image's is not used
@@ -103,8 +107,8 @@ json docker_body(const Policy& policy, const BodyPlaces& places) {
       {"User", user_of(policy)},
       {"Hostname", "benchsand"},
       {"Tty", false},
-      {"OpenStdin", input},
-      {"StdinOnce", input},
+      {"OpenStdin", false},
+      {"StdinOnce", false},
       {"NetworkDisabled", true},
       {"Healthcheck", {{"Test", {"NONE"}}}},  // the image's would be an exec
       {"Labels", places.labels},
@@ -144,7 +148,7 @@ json podman_body(const Policy& policy, const BodyPlaces& places) {
       {"user", user_of(policy)},
       {"hostname", "benchsand"},
       {"terminal", false},
-      {"stdin", places.plain && places.plain->standard_input},
+      {"stdin", false},
       {"netns", {{"nsmode", "none"}}},
       {"ipcns", {{"nsmode", "none"}}},
       {"cgroupns", {{"nsmode", "private"}}},
@@ -155,6 +159,7 @@ json podman_body(const Policy& policy, const BodyPlaces& places) {
       {"cap_drop", {"ALL"}},
       {"no_new_privileges", true},
       {"mask", policy.masked_paths},
+      {"unmask", policy.masked_paths},  // by itself, or it would mask what stands in both lists twice
       {"oom_score_adj", 1000},
       {"image_volume_mode", "ignore"},
       {"healthconfig", {{"Test", {"NONE"}}}},
@@ -166,6 +171,9 @@ json podman_body(const Policy& policy, const BodyPlaces& places) {
   if (!places.runtime.empty()) body["oci_runtime"] = places.runtime;
   if (!places.plain) return body;
   body["cgroup_parent"] = places.plain->cgroup_parent;
+  const std::uint64_t most = places.plain->user_processes;
+  body["r_limits"].push_back({{"type", "nproc"}, {"soft", most}, {"hard", most}});
+  body["seccomp_profile_path"] = places.plain->seccomp_file;
   body["mounts"] = podman_mounts(policy, *places.plain);
   return body;
 }
@@ -211,6 +219,8 @@ const std::vector<FieldPlace>& field_places() {
       {"egress_counters", kMonitor, kOrder, kOrder},
       {"user_namespace", "/linux/namespaces", kOrder, kOrder},
       {"exec", kMonitor, kOrder, kOrder},
+      {"without_runtime", kMonitor, kMonitor, kMonitor},
+      {"plain", kMonitor, "/HostConfig/CgroupParent", "/cgroup_parent"},
       {"terminal", "/process/terminal", "/Tty", "/terminal"},
       {"cpuset", "/linux/resources/cpu/cpus", "/HostConfig/CpusetCpus", "/resource_limits/cpu/cpus"},
       {"seccomp", "/linux/seccomp", "/HostConfig/SecurityOpt", "[a file: seccomp_profile_path]"},

@@ -25,9 +25,11 @@ struct BodyPlaces {
   struct Plain {
     std::string cgroup_parent;
     std::vector<std::string> command;                         // in place of the policy's: the gate, and then that
-    std::vector<std::pair<std::string, std::string>> inputs;  // host source, target: read-only
+    std::vector<std::pair<std::string, std::string>> inputs;  // host source, target: read-only, and no other mount
     std::string output;                                       // host source of the policy's output
-    bool standard_input = false;
+    std::string seccomp_file;                                 // for Podman, which takes no rules but by a file
+    // Of a user of this host. Podman sets one in any case, and a number of its own is more than it may give on some hosts.
+    std::uint64_t user_processes = 0;
   };
   std::optional<Plain> plain;
 };

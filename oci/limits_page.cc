@@ -61,6 +61,12 @@ const char* explain(ExecRule rule) {
   std::abort();  // not a value of the enumeration
 }
 
+std::string walls_of(const Profile& profile) {
+  std::string names;
+  for (const auto& wall : profile.without_runtime) names += (names.empty() ? "" : ", ") + wall;
+  return names.empty() ? "refuse" : names;
+}
+
 std::vector<Row> asked_rows(const Profile& profile) {
   std::vector<Row> rows;
   for (const LimitField& field : kLimitFields) {
@@ -87,6 +93,7 @@ std::vector<Row> fixed_rows(const Profile& profile) {
       {"egress_counters", names_of(profile.egress_counters), "", "counted by BPF programs; `sockets` also refuses"},
       {"user_namespace", to_text(profile.user_namespace), "", explain(profile.user_namespace)},
       {"exec", to_text(profile.exec), "", explain(profile.exec)},
+      {"without_runtime", walls_of(profile), "", "in an engine that does not know benchsand's runtime"},
   };
   if (!profile.cpuset.empty())
     rows.push_back({"cpuset", profile.cpuset, "", "processors of the host that the run may use"});

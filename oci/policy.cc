@@ -7,6 +7,7 @@
 
 #include "oci/processor_list.h"
 #include "oci/units.h"
+#include "oci/without_runtime.h"
 #include "oci/yaml_tree.h"
 
 namespace benchsand {
@@ -282,6 +283,7 @@ void take_from_profile(Decision& decision) {
   if (profile.rootfs_mount == RootfsMount::bind) policy.relaxations.push_back("rootfs_mount: bind");
   policy.egress_counters = profile.egress_counters;
   policy.exec = profile.exec;
+  policy.without_runtime = profile.without_runtime;
   for (const EgressCounter counter : kEgressCounters)
     if (!has(profile.egress_counters, counter))
       policy.relaxations.push_back(std::string("egress_counters: without ") + to_text(counter));
@@ -334,6 +336,22 @@ void take_terminal(Policy& policy) {
   policy.relaxations.push_back("terminal: what is written to it is neither counted nor capped");
 }
 
+namespace {
+
+// What stands beside the rest in an engine's container that its own runtime made. Of ours: the gate, and what hides /sys, which a
+// direct run does not have. Of the engine's, where the profile takes it: a /proc that can be written to, and its files.
+void grant_plain(const Policy& policy, std::vector<GrantedMount>& granted) {
+  for (const char* target : {kGatePlace, "/sys", "/sys/fs/cgroup"})
+    granted.push_back({.target = target, .required = {"nosuid", "nodev"}, .types = {"tmpfs"}});
+  if (policy.without_runtime.empty()) return;
+  for (auto& mount : granted)
+    if (mount.target == "/proc") mount.writable = true;
+  for (const char* target : {"/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/run/.containerenv"})
+    granted.push_back({.target = target, .required = {}, .types = {}, .optional = true});
+}
+
+}  // namespace
+
 std::vector<GrantedMount> granted_mounts(const Policy& policy) {
   std::vector<GrantedMount> granted;
   // Both delegates mount the root anew with `ro` alone. What else its mount had goes, except in a user namespace that did not
@@ -362,6 +380,7 @@ std::vector<GrantedMount> granted_mounts(const Policy& policy) {
   for (const std::string& path : policy.readonly_paths) {
     granted.push_back({.target = path, .required = {}, .types = {"proc"}, .optional = true});
   }
+  if (policy.plain) grant_plain(policy, granted);
   return granted;
 }
 

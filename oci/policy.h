@@ -60,6 +60,8 @@ struct Policy {
   SeccompRules seccomp;
   std::vector<EgressCounter> egress_counters;
   ExecRule exec = ExecRule::allow;
+  std::vector<std::string> without_runtime;  // walls; see Profile
+  bool plain = false;               // in an engine's container, without benchsand's runtime; see oci/without_runtime.h
   bool terminal = false;            // the three streams are a terminal that an engine keeps; see take_terminal
   std::set<Relaxation> taken_down;  // by a test; see oci/relaxation.h
   // Of a run whose user namespace is its own; the run takes them. Nothing that was decided, so not in the policy's JSON.

@@ -6,15 +6,16 @@
 
 #include "oci/processor_list.h"
 #include "oci/timeline.h"
+#include "oci/without_runtime.h"
 #include "oci/yaml_reader.h"
 
 namespace benchsand {
 namespace {
 
 std::vector<std::string> profile_keys() {
-  return {"benchsand_profile", "name",         "limits",   "stdio_total", "memory_headroom", "collect",
-          "identity",          "filter_proof", "timeline", "refusals",    "rootfs_mount",    "egress_counters",
-          "user_namespace",    "exec",         "cpuset",   "seccomp"};
+  return {"benchsand_profile", "name",         "limits",          "stdio_total", "memory_headroom", "collect",
+          "identity",          "filter_proof", "timeline",        "refusals",    "rootfs_mount",    "egress_counters",
+          "user_namespace",    "exec",         "without_runtime", "cpuset",      "seccomp"};
 }
 
 // A bound of the house is never unusable: falling back is for tasks, a profile is complete or refused.
@@ -167,6 +168,30 @@ void read_exec(const YamlNode& node, Profile& profile, Problems& problems) {
     problems.add(node.position, "exec: " + in_quotes(*text) + " is neither \"allow\" nor \"deny\"");
 }
 
+void read_unobserved_wall(const YamlNode& node, Profile& profile, Problems& problems) {
+  const auto text = read_text(node, "without_runtime", problems);
+  if (!text) return;
+  const auto& walls = unobservable_walls();
+  std::string names;
+  for (const auto& wall : walls) names += (names.empty() ? "" : ", ") + in_quotes(wall);
+  auto& chosen = profile.without_runtime;
+  if (std::find(walls.begin(), walls.end(), *text) == walls.end())
+    problems.add(node.position, "without_runtime: " + in_quotes(*text) + " is none of " + names);
+  else if (std::find(chosen.begin(), chosen.end(), *text) != chosen.end())
+    problems.add(node.position, "without_runtime: " + in_quotes(*text) + " stands twice");
+  else
+    chosen.push_back(*text);
+}
+
+void read_without_runtime(const YamlNode& node, Profile& profile, Problems& problems) {
+  if (node.kind == YamlNode::Kind::plain && node.text == "refuse") return;
+  if (node.kind != YamlNode::Kind::sequence || node.children.empty()) {
+    problems.add(node.position, "without_runtime: \"refuse\" is due here, or a list of walls");
+    return;
+  }
+  for (const YamlNode& child : node.children) read_unobserved_wall(child, profile, problems);
+}
+
 void read_cpuset(const YamlNode& node, Profile& profile, Problems& problems) {
   const auto text = read_text(node, "cpuset", problems);
   if (!text) return;
@@ -271,6 +296,7 @@ void read_profile(const YamlNode& root, Profile& profile, Problems& problems) {
   if (const YamlNode* counters = reader.require("egress_counters")) read_egress_counters(*counters, profile, problems);
   if (const YamlNode* user = reader.require("user_namespace")) read_user_namespace(*user, profile, problems);
   if (const YamlNode* exec = reader.require("exec")) read_exec(*exec, profile, problems);
+  if (const YamlNode* walls = reader.require("without_runtime")) read_without_runtime(*walls, profile, problems);
   if (const YamlNode* cpuset = reader.find("cpuset")) read_cpuset(*cpuset, profile, problems);
   const YamlNode* seccomp = reader.require("seccomp");
   if (seccomp != nullptr) read_seccomp(*seccomp, profile.seccomp, problems);

@@ -62,6 +62,9 @@ struct Profile {
   std::vector<EgressCounter> egress_counters;  // attached and required; each that is missing is a loosening
   UserNamespace user_namespace = UserNamespace::own;
   ExecRule exec = ExecRule::allow;
+  // The walls of which may stay unobserved what only benchsand's runtime can observe (oci/without_runtime.h). Empty: none, and an
+  // engine that does not know the runtime runs nothing that has a score.
+  std::vector<std::string> without_runtime;
   // Processors of the host that a run may use, in the kernel's own form; empty: those that benchsand itself may use.
   std::string cpuset;
   SeccompRules seccomp;

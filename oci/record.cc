@@ -2,6 +2,7 @@
 
 #include "oci/sha256.h"
 #include "oci/text.h"
+#include "oci/without_runtime.h"
 
 namespace benchsand {
 
@@ -31,6 +32,7 @@ json section_json(const std::vector<Rule>& rules, const Evidence& evidence, Sect
       entry["observed"] = value_json(*value);
     else
       entry["missing"] = printable(std::get<Missing>(observation->seen).why);
+    if (is_forgiven(rule, observation)) entry["forgiven"] = kForgiven;
     result[rule.wall][rule.key.substr(rule.wall.size() + 1)] = std::move(entry);
   }
   return result;
@@ -182,6 +184,8 @@ json policy_json(const Policy& policy) {
       {"egress_counters", counters_json(policy.egress_counters)},
       {"user_namespace", to_text(policy.user_namespace)},
       {"exec", to_text(policy.exec)},
+      {"without_runtime", policy.without_runtime},
+      {"plain", policy.plain},
       {"terminal", policy.terminal},
       {"cpuset", policy.cpuset.empty() ? json() : json(policy.cpuset)},
       {"seccomp", rules_json(policy.seccomp)},

@@ -106,6 +106,21 @@ Result<void> flatten_answers(const SeccompRules& rules, std::vector<FlatRule>& f
   return {};
 }
 
+// Nobody counts: what would be counted is refused in the filter. libseccomp refuses a rule that only repeats the default.
+void refuse_uncounted(std::vector<FlatRule>& flat, int standard) {
+  std::erase_if(flat, [&](FlatRule& rule) {
+    if (rule.action != Action::count) return false;
+    rule.action = Action::refuse;
+    return rule.errno_value == standard;
+  });
+}
+
+void answer_in_the_filter(std::vector<FlatRule>& flat, int standard) {
+  refuse_uncounted(flat, standard);
+  for (FlatRule& rule : flat)
+    if (rule.action == Action::notify) rule.action = Action::allow;
+}
+
 Result<std::vector<FlatRule>> flatten(const SeccompRules& rules) {
   std::vector<FlatRule> flat;
   const int standard = TRY(errno_number(rules.default_errno));
@@ -119,6 +134,7 @@ Result<std::vector<FlatRule>> flatten(const SeccompRules& rules) {
     for (const std::string& call : calls)
       if (!counted.contains(call)) flat.push_back(refusal_rule(rules, call, number));
   }
+  if (rules.uncounted) answer_in_the_filter(flat, standard);
   return flat;
 }
 
@@ -186,15 +202,6 @@ nlohmann::json oci_rule(const FlatRule& rule, bool has_listener) {
 
 bool share_an_entry(const FlatRule& a, const FlatRule& b) {
   return !a.has_condition && !b.has_condition && a.action == b.action && a.errno_value == b.errno_value;
-}
-
-// Nobody counts: what would be counted is refused in the filter. libseccomp refuses a rule that only repeats the default.
-void refuse_uncounted(std::vector<FlatRule>& flat, int standard) {
-  std::erase_if(flat, [&](FlatRule& rule) {
-    if (rule.action != Action::count) return false;
-    rule.action = Action::refuse;
-    return rule.errno_value == standard;
-  });
 }
 
 nlohmann::json oci_syscalls(const std::vector<FlatRule>& flat, bool has_listener) {

@@ -31,6 +31,8 @@ struct SeccompRules {
   // What is not refused is notified and let run, to see what a trusted program calls (learned_profile.h). No profile can say
   // so, runc does not take it, and a run of it is never scored.
   bool learn = false;
+  // Nobody answers (oci/without_runtime.h): the calls of the door are allowed, and the filter itself refuses what would be counted.
+  bool uncounted = false;
   bool operator==(const SeccompRules&) const = default;
 };
 

@@ -29,7 +29,7 @@ WallBuilder& WallBuilder::heading(Section section, bool at_door) {
 }
 
 WallBuilder& WallBuilder::add(const std::string& name, std::string expected, Holds holds) {
-  rules_.push_back({wall_, wall_ + "." + name, section_, at_door_, std::move(expected), std::move(holds)});
+  rules_.push_back({wall_, wall_ + "." + name, section_, at_door_, std::move(expected), false, std::move(holds)});
   return *this;
 }
 

@@ -17,8 +17,9 @@ struct Rule {
   std::string wall;  // one of wall_names()
   std::string key;   // of the observation: "memory.limit"
   Section section = Section::established;
-  bool at_door = false;  // must hold before the candidate's first instruction
-  std::string expected;  // the number, or words
+  bool at_door = false;            // must hold before the candidate's first instruction
+  std::string expected;            // the number, or words
+  bool may_be_unobserved = false;  // and only for the reason kNotWithoutRuntime (oci/without_runtime.h)
   // The whole evidence is there for rules that compare two observations.
   std::function<bool(const Value&, const Evidence&)> holds;
 };

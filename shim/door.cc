@@ -66,6 +66,8 @@ void set_filter_facts(const FilterSummary& summary, const std::string& differenc
   evidence.set("network.open_families", families.empty() ? "none" : families, source);
 }
 
+}  // namespace
+
 void observe_filter(const Door& door, const Policy& policy, const ExpectedFilter& expected, Evidence& evidence) {
   const auto observe = [&]() -> Result<void> {
     const auto attached = TRY(proven_filter(door, policy, expected, evidence));
@@ -82,8 +84,6 @@ void observe_filter(const Door& door, const Policy& policy, const ExpectedFilter
           "syscalls.refused", "syscalls.of", "syscalls.sha256", "network.open_families"})
       evidence.missing(key, observed.error().message, "the attached filter");
 }
-
-}  // namespace
 
 Result<ExpectedFilter> expect_filter(const Policy& policy) {
   ExpectedFilter expected;
@@ -110,6 +110,12 @@ Result<void> observe_at_door(Door& door, const SeccompNotify& notify, const Ledg
                              const Made& made, RunCgroup& cgroup, Evidence& evidence, std::uint64_t deadline_us) {
   observe_filter(door, policy, made.filter, evidence);
   TRY_VOID(keep_held(door, notify, ledger, deadline_us));
+  TRY_VOID(observe_waiting(door, policy, made, cgroup, evidence));
+  return keep_held(door, notify, ledger, deadline_us);
+}
+
+Result<void> observe_waiting(const Door& door, const Policy& policy, const Made& made, RunCgroup& cgroup,
+                             Evidence& evidence) {
   TRY_VOID(cgroup.open_leaf(TRY(door.init.read("cgroup")), door.init.name("cgroup"), evidence));
   cgroup.observe_limits(evidence, "");
   cgroup.observe_alone(evidence);
@@ -123,7 +129,7 @@ Result<void> observe_at_door(Door& door, const SeccompNotify& notify, const Ledg
   observe_masks(door.init, policy, evidence);
   observe_network_at_door(door.init, evidence);
   observe_start_time(door.init, "", evidence);
-  return keep_held(door, notify, ledger, deadline_us);
+  return {};
 }
 
 }  // namespace benchsand

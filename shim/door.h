@@ -45,6 +45,11 @@ struct Made {
 Result<std::optional<Door>> wait_at_door(const SeccompNotify& notify, const Ledger& ledger, std::uint64_t deadline_us);
 
 // Reads everything into `evidence`. An error is a fault of the host; a wall that does not stand is not an error but evidence.
+// All that is looked at while the candidate waits, at whatever: limits, privileges, namespaces, mounts, descriptors, network.
+Result<void> observe_waiting(const Door& door, const Policy& policy, const Made& made, RunCgroup& cgroup,
+                             Evidence& evidence);
+void observe_filter(const Door& door, const Policy& policy, const ExpectedFilter& expected, Evidence& evidence);
+
 Result<void> observe_at_door(Door& door, const SeccompNotify& notify, const Ledger& ledger, const Policy& policy,
                              const Made& made, RunCgroup& cgroup, Evidence& evidence, std::uint64_t deadline_us);
 

@@ -17,6 +17,7 @@
 #include "shim/engine_container.h"
 #include "shim/engine_empty_image.h"
 #include "shim/engine_owner.h"
+#include "shim/engine_plain.h"
 #include "shim/engine_service.h"
 #include "shim/front_desk.h"
 #include "shim/record_store.h"
@@ -277,6 +278,7 @@ Result<EngineRunReport> run_on_engine(const EngineRunRequest& request) {
   auto documents = TRY(load_documents(request.task));
   const HostFacts host = host_facts(TRY(CgroupHost::find()).layout(), {to_text(request.engine), "", ""});
   auto policy = TRY(decide_policy(documents, host));
+  if (TRY(is_without_shim(request))) return run_without_shim(request, std::move(policy));
   EngineRun run(request, std::move(documents), std::move(policy));
   TRY_VOID(run.prepare());
   const auto told = run.story();

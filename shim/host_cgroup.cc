@@ -17,7 +17,6 @@ bool is_run_id(const std::string& text) {
 namespace {
 
 constexpr std::uint64_t kEmptyWithinUs = 10'000'000;
-const std::string kLeafPrefix = std::string(kCgroupLeaf) + "/";
 
 // A v1 mount names its controllers among the super block's options, beside flags like "rw" and "xattr".
 std::set<std::string> v1_controllers(const MountEntry& mount) {
@@ -109,11 +108,20 @@ Result<bool> is_populated(int dir, const std::string& source) {
 
 // What a v1 freezer holds does not die before it is thawed (docker pause); in a cgroup2 tree it does. To be called after the kill,
 // so that nothing runs again. The delegate freezes the leaf, somebody else may freeze the outer cgroup.
-Result<void> thaw(int outer) {
-  for (const std::string& place : {std::string(), kLeafPrefix}) {
+Result<void> thaw(int outer, const std::string& leaf) {
+  for (const std::string& place : {std::string(), leaf + "/"}) {
     const auto thawed = sys::write_file(outer, place + "freezer.state", "THAWED");
     if (!thawed && !is_gone(thawed.error())) return thawed;
   }
+  return {};
+}
+
+// Whatever the leaf is called: of an engine's container it is the engine's name.
+Result<void> thaw_all(int outer) {
+  TRY_VOID(thaw(outer, kCgroupLeaf));
+  if (TRY(sys::exists(outer, kCgroupLeaf))) return {};
+  for (const auto& entry : TRY(sys::list_directory(outer, ".")))
+    if (S_ISDIR(TRY(sys::fstatat(outer, entry, AT_SYMLINK_NOFOLLOW)).st_mode)) TRY_VOID(thaw(outer, entry));
   return {};
 }
 
@@ -234,7 +242,7 @@ Result<void> remove_run_cgroups(const CgroupHost& host, const std::string& id) {
       if (!can_freeze(hierarchy)) continue;
       const auto frozen = sys::open_directory(hierarchy.root.get(), path);
       if (!frozen && !is_gone(frozen.error())) return std::unexpected(frozen.error());
-      if (frozen) TRY_VOID(thaw(frozen->get()));
+      if (frozen) TRY_VOID(thaw_all(frozen->get()));
     }
     TRY_VOID(wait_until_empty(*outer, where, sys::monotonic_us() + kEmptyWithinUs));
   }
@@ -273,9 +281,11 @@ Result<RunCgroup> RunCgroup::create(const CgroupHost& host, const std::string& i
 }
 
 Result<void> RunCgroup::kill() const {
-  const auto killed = sys::write_file(unified().outer.get(), "cgroup.kill", "1");
+  const std::string file = is_engines_ ? leaf_ + "/cgroup.kill" : "cgroup.kill";
+  const auto killed = sys::write_file(unified().outer.get(), file, "1");
   for (const auto& at : places_)
-    if (can_freeze(*at.hierarchy)) TRY_VOID(thaw(at.outer.get()));
+    if (can_freeze(*at.hierarchy)) TRY_VOID(thaw(at.outer.get(), leaf_));
+  if (is_engines_ && !killed && is_gone(killed.error())) return {};  // the engine has removed it already
   return killed;
 }
 
@@ -290,11 +300,35 @@ Result<void> RunCgroup::try_limit(const std::string& controller, const std::stri
 }
 
 Result<void> RunCgroup::wait_empty(std::uint64_t deadline_us) const {
-  return wait_until_empty(unified().outer, name(unified(), "cgroup.events"), deadline_us);
+  const Fd& place = is_engines_ ? unified().leaf : unified().outer;
+  return wait_until_empty(place, name(unified(), "cgroup.events"), deadline_us);
+}
+
+std::string RunCgroup::outer_path() const {
+  return std::string("/") + kCgroupPrefix + "/" + id_;
 }
 
 std::string RunCgroup::leaf_path() const {
-  return std::string("/") + kCgroupPrefix + "/" + id_ + "/" + kCgroupLeaf;
+  return outer_path() + "/" + leaf_;
+}
+
+void RunCgroup::expect_leaf(std::string name) {
+  leaf_ = std::move(name);
+  is_engines_ = true;
+}
+
+Result<pid_t> RunCgroup::lone_process() const {
+  const std::string source = unified().hierarchy->mount + leaf_path() + "/cgroup.procs";
+  const std::string text = TRY(sys::read_file(unified().outer.get(), leaf_ + "/cgroup.procs"));
+  if (std::count(text.begin(), text.end(), '\n') != 1)
+    return fault("find the container's process: " + source + " has " +
+                 std::to_string(std::count(text.begin(), text.end(), '\n')) + " where one is due");
+  return static_cast<pid_t>(TRY(parse_counter(text, source)));
+}
+
+Result<void> RunCgroup::end_whole_on_oom() const {
+  if (layout_ != CgroupLayout::v2) return {};
+  return sys::write_file(unified().outer.get(), leaf_ + "/memory.oom.group", "1");
 }
 
 }  // namespace benchsand

@@ -72,6 +72,12 @@ class RunCgroup {
 
   // As the delegate must be told: "/benchsand/ID/ct".
   std::string leaf_path() const;
+  std::string outer_path() const;  // "/benchsand/ID"
+  // The leaf is an engine's, which names it, and may have processes of its own beside it in the outer cgroup.
+  void expect_leaf(std::string name);
+  Result<pid_t> lone_process() const;  // the one that is in the leaf, before it is open; else an error
+  // v2: one kill for memory ends the whole run. No engine asks its runtime for that; whether it holds is observed.
+  Result<void> end_whole_on_oom() const;
   bool has_swap_file() const;  // v2: memory.swap.max exists here
 
   // At the door: the leaf must be where it was asked for, in every hierarchy, by the process's own /proc/PID/cgroup text.
@@ -121,7 +127,8 @@ class RunCgroup {
                   const std::string& file) const;
 
   CgroupLayout layout_ = CgroupLayout::v2;
-  std::string id_;
+  std::string id_, leaf_ = kCgroupLeaf;
+  bool is_engines_ = false;  // the leaf
   std::vector<Place> places_;
   Fd cpu_stat_;  // held open: read many times a second near the cap
 };

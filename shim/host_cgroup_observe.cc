@@ -23,8 +23,7 @@ const RunCgroup::Place& RunCgroup::unified() const {
 }
 
 std::string RunCgroup::name(const Place& place, const std::string& file) const {
-  return place.hierarchy->mount + (place.leaf ? leaf_path() : leaf_path().substr(0, leaf_path().rfind('/'))) + "/" +
-         file;
+  return place.hierarchy->mount + (place.leaf ? leaf_path() : outer_path()) + "/" + file;
 }
 
 std::string RunCgroup::bpf_name() const {
@@ -63,7 +62,7 @@ Result<void> RunCgroup::open_leaf(const std::string& text, const std::string& so
   std::string seen;
   for (const auto& path : paths) seen += (seen.empty() ? "" : " ") + path;
   evidence.set("evidence.cgroup_path", seen, source);
-  for (auto& candidate : places_) candidate.leaf = TRY(sys::open_directory(candidate.outer.get(), kCgroupLeaf));
+  for (auto& candidate : places_) candidate.leaf = TRY(sys::open_directory(candidate.outer.get(), leaf_));
   cpu_stat_ = TRY(sys::openat(unified().leaf.get(), "cpu.stat", O_RDONLY));
   return {};
 }
@@ -248,7 +247,7 @@ void RunCgroup::observe_limits(Evidence& evidence, const std::string& suffix) co
   const auto usage = cpu_usage_us();
   evidence.take("cpu-time.usage_us" + suffix, usage, name(unified(), "cpu.stat") + " usage_usec");
   // By name below the outer cgroup that we made, not through the descriptor: another cgroup under the same name must show.
-  const auto identity = sys::fstatat(unified().outer.get(), kCgroupLeaf, AT_SYMLINK_NOFOLLOW);
+  const auto identity = sys::fstatat(unified().outer.get(), leaf_, AT_SYMLINK_NOFOLLOW);
   const std::string source = name(unified(), "") + " st_ino";
   if (identity)
     evidence.set("evidence.cgroup_id" + suffix, static_cast<std::uint64_t>(identity->st_ino), source);
@@ -274,6 +273,11 @@ void RunCgroup::observe_spent(Evidence& evidence) const {
 void RunCgroup::observe_empty(Evidence& evidence) const {
   const std::string source = name(unified(), "cgroup.events");
   const auto text = read(unified(), "cgroup.events");
+  // An engine that has removed it cannot have done so while anything was in it.
+  if (is_engines_ && !text && (text.error().error_number == ENOENT || text.error().error_number == ENODEV)) {
+    evidence.set("teardown.populated", std::uint64_t{0}, source + ": removed");
+    return evidence.set("teardown.processes_left", std::uint64_t{0}, source + ": removed");
+  }
   const auto events =
       text ? parse_keyed(*text, source, {"populated"}) : Result<KeyedCounters>(std::unexpected(text.error()));
   if (events)

@@ -76,6 +76,10 @@ Result<std::string> identity_inside(const HostProcess& process, const std::strin
   return identity_of(TRY(sys::fstat(fd, absolute)));
 }
 
+Result<std::string> identity_at(const HostProcess& process, const std::string& file) {
+  return identity_of(TRY(sys::fstatat(process.dir().get(), file, 0)));
+}
+
 // Every device node below /dev, at any depth: "null 1:3, zero 1:5".
 Result<std::string> list_devices(int dir, const std::string& prefix, int depth) {
   if (depth > 4) return fault("list /dev of the container: deeper than expected");
@@ -191,7 +195,9 @@ void observe_descriptors(const HostProcess& process, const StandardStreams& made
   for (const auto& [name, expected] : streams) {
     const std::string file = "fd/" + std::to_string(number++);
     if (!expected.empty()) evidence.set(std::string("stdio.") + name + "_made", expected, "/proc/self/fd");
-    evidence.take(std::string("stdio.") + name, sys::readlinkat(process.dir().get(), file), process.name(file));
+    evidence.take(std::string("stdio.") + name,
+                  made.files ? identity_at(process, file) : sys::readlinkat(process.dir().get(), file),
+                  process.name(file));
   }
   evidence.take("privileges.descriptors", surviving_descriptors(process), process.name("fdinfo"));
 }
@@ -247,8 +253,10 @@ void observe_user_namespace(const HostProcess& process, const Policy& policy, co
 
 void observe_places(const HostProcess& process, const Policy& policy, const std::string& rootfs_identity,
                     const std::string& output_identity, Evidence& evidence) {
-  evidence.set("rootfs.source_identity", rootfs_identity, "fstat of the mount that benchsand made");
-  evidence.take("rootfs.identity", identity_inside(process, "/"), process.name("root"));
+  if (!policy.plain) {
+    evidence.set("rootfs.source_identity", rootfs_identity, "fstat of the mount that benchsand made");
+    evidence.take("rootfs.identity", identity_inside(process, "/"), process.name("root"));
+  }
   evidence.set("output.source_identity", output_identity, "fstat of the mount that benchsand made");
   evidence.take("output.identity", identity_inside(process, policy.output), process.name("root") + policy.output);
   evidence.take("privileges.devices", devices_of(process), process.name("root/dev"));

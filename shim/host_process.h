@@ -30,6 +30,7 @@ class HostProcess {
 // Which pipes and files benchsand handed out as 0, 1 and 2, by their links ("pipe:[123]"); empty where the delegate makes a terminal.
 struct StandardStreams {
   std::string input, output, error;
+  bool files = false;  // known by "device:inode": files and FIFOs that have a name somewhere
 };
 
 void observe_privileges(const HostProcess& process, Evidence& evidence);  // privileges, syscalls.mode, backstop

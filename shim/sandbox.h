@@ -49,12 +49,15 @@ class Sandbox {
   // 5. The door, 6. the watch, 7. the end.
   Result<bool> candidate_may_start();
   Result<void> note_watched();
+  Result<void> open_task_watch();
   void watch_network(Supervisor& supervisor);
   // For a caller whose delegate brings further processes in.
   Result<void> let_execs_in(Supervisor& supervisor);
   Result<void> observe_end();
   // For a caller that holds init before its own death: its wait status, once it was let die. Absent: init is a zombie.
   virtual Result<std::optional<int>> let_init_die() { return std::nullopt; }
+  // Somebody else removes the leaf cgroup as soon as init has died.
+  virtual bool leaf_goes_with_init() const { return false; }
 
   // 9. Release, and prove that all is gone. Also the way out of every error. 10. Judge.
   void tear_down();
@@ -98,7 +101,8 @@ class Sandbox {
 
  private:
   Result<void> make_places();
-  Result<void> open_task_watch();
+  void observe_leaf_at_end();
+  void observe_documents();
 };
 
 }  // namespace benchsand

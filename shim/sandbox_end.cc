@@ -34,7 +34,7 @@ Result<bool> Sandbox::candidate_may_start() {
 
 Result<void> Sandbox::open_task_watch() {
   const RunCgroup& cgroup = *remains_.cgroup;
-  if (remains_.delegate->has_keeper()) {
+  if (remains_.delegate && remains_.delegate->has_keeper()) {
     tasks_ = TRY(TaskWatch::open(door_->init, *remains_.delegate, cgroup));
     return {};
   }
@@ -82,6 +82,8 @@ Result<void> Sandbox::observe_end() {
   RunCgroup& cgroup = *remains_.cgroup;
   observe_start_time(door_->init, ".end", evidence_);
   observe_user_namespace(door_->init, policy_, ".end", evidence_);
+  const bool before = leaf_goes_with_init();
+  if (before) observe_leaf_at_end();
   const auto let_go = TRY(let_init_die());
   TRY_VOID(kill_run(cgroup, *door_));
   TRY_VOID(cgroup.wait_empty(sys::monotonic_us() + kEmptyWithinUs));
@@ -90,30 +92,21 @@ Result<void> Sandbox::observe_end() {
   for (const auto* stream : {&*out_, &*err_})
     if (const auto why = stream->cut_short()) facts_.notices.push_back(*why);
   cgroup.observe_empty(evidence_);
-  cgroup.observe_limits(evidence_, ".end");
-  cgroup.observe_spent(evidence_);
+  if (!before) observe_leaf_at_end();
   output_->observe(evidence_, ".end");
   output_->observe_spent(evidence_);
   tasks_->observe(evidence_);
   network_watch_->observe(evidence_);
   if (exec_doors_)
     exec_doors_->observe(evidence_);
-  else
+  else if (!policy_.plain)
     observe_no_execs(evidence_);
   const auto texts = read_pinned(door_->pinned);
   observe_network_at_end(texts, evidence_);
-  egress_->observe_attached(cgroup, ".end", evidence_);
-  egress_->observe_spent(evidence_);
   observe_mounts(texts.mountinfo, "pinned mount namespace: mountinfo", policy_, ".end", evidence_);
   if (policy_.seccomp.learn) evidence_.set("syscalls.answers", std::string("every call let run"), "benchsand learn");
-  const auto config = sys::read_file(remains_.folder->dir().get(), "config.json");
-  evidence_.take(
-      "evidence.config_sha256.end",
-      config ? Result<std::string>(sha256_hex(*config)) : Result<std::string>(std::unexpected(config.error())),
-      "config.json read again");
+  if (!policy_.plain) observe_documents();
   const int wait_status = let_go ? *let_go : TRY(status_of_zombie(door_->init));
-  evidence_.set("syscalls.refused_calls", ledger_.total(), "seccomp notify, answered");
-  evidence_.set("network.refused_sockets", ledger_.sockets(), "seccomp notify, answered");
   facts_.refusals = ledger_.entries();
   facts_.refusals_voided = ledger_.voided();
   spend(evidence_, watched_, policy_, out_->bytes(), err_->bytes());
@@ -121,6 +114,24 @@ Result<void> Sandbox::observe_end() {
   for (auto& notice : baseline_.notices(run_share(evidence_, policy_.limits)))
     facts_.notices.push_back(std::move(notice));
   return {};
+}
+
+void Sandbox::observe_leaf_at_end() {
+  remains_.cgroup->observe_limits(evidence_, ".end");
+  remains_.cgroup->observe_spent(evidence_);
+  egress_->observe_attached(*remains_.cgroup, ".end", evidence_);
+  egress_->observe_spent(evidence_);
+}
+
+// The bundle, and what was answered by its filter's notifications.
+void Sandbox::observe_documents() {
+  const auto config = sys::read_file(remains_.folder->dir().get(), "config.json");
+  evidence_.take(
+      "evidence.config_sha256.end",
+      config ? Result<std::string>(sha256_hex(*config)) : Result<std::string>(std::unexpected(config.error())),
+      "config.json read again");
+  evidence_.set("syscalls.refused_calls", ledger_.total(), "seccomp notify, answered");
+  evidence_.set("network.refused_sockets", ledger_.sockets(), "seccomp notify, answered");
 }
 
 // 9. Release, and prove that all is gone. Also the way out of every error.

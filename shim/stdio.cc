@@ -37,6 +37,12 @@ Result<OutputStream> OutputStream::create(Fd file, std::string name, std::uint64
   return stream;
 }
 
+Result<OutputStream> OutputStream::read_from(Fd reader, Fd file, std::string name, std::uint64_t cap) {
+  OutputStream stream = TRY(create(std::move(file), std::move(name), cap));
+  stream.pipe_ = {std::move(reader), Fd()};
+  return stream;
+}
+
 Result<OutputStream> OutputStream::pass_on(Fd sink, std::string name, std::uint64_t cap, std::uint64_t patience_us) {
   OutputStream stream = TRY(open(std::move(name), cap));
   stream.sink_ = TRY(OutputSink::take(std::move(sink), stream.name_));

@@ -22,6 +22,8 @@ class OutputStream {
   // would without benchsand; when it is closed, the rest is counted and dropped.
   static Result<OutputStream> pass_on(Fd sink, std::string name, std::uint64_t cap,
                                       std::uint64_t patience_us = 10'000'000);
+  // The same from a FIFO of which others have the writing end.
+  static Result<OutputStream> read_from(Fd reader, Fd file, std::string name, std::uint64_t cap);
   OutputStream(OutputStream&&) = default;
   OutputStream& operator=(OutputStream&&) = default;
 

@@ -47,6 +47,7 @@ Result<void> Supervisor::start() {
   TRY_VOID(check_cpu());
   sample_due_us_ = tasks_due_us_ = started_us_;
   TRY_VOID(look_again_later());
+  if (open_) return open_();
   // False: a signal voided this notification and the same exec comes again, to be answered in turn().
   TRY(notifies_.front().notify->let_run(door_.held));
   return {};

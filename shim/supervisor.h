@@ -67,6 +67,8 @@ class Supervisor {
   void note_in(LearnedCalls& calls) { learned_ = &calls; }
   // Init is held by ptrace; what it stops for is passed on and counted with the notifications.
   void hold_with(InitHold& hold) { hold_ = &hold; }
+  // In place of the answer to a held exec.
+  void open_with(std::function<Result<void>()> open) { open_ = std::move(open); }
   // Both also while the run is watched, out of a Watch; what is given must outlive the watch.
   void also_wait(Watch watch) { watches_.push_back(std::move(watch)); }
   void also_answer(const SeccompNotify& notify) { notifies_.push_back({&notify, true}); }
@@ -117,6 +119,7 @@ class Supervisor {
   std::uint64_t started_us_ = 0, cpu_baseline_us_ = 0, give_up_us_ = 0, sample_due_us_ = 0, tasks_due_us_ = 0;
   LearnedCalls* learned_ = nullptr;
   InitHold* hold_ = nullptr;
+  std::function<Result<void>()> open_;
   std::deque<Listened> notifies_;  // the run's own first; a deque, for a Watch may add to it, and to the next
   std::deque<Watch> watches_;
   std::deque<Waiting> waiting_;  // execs of init's other threads that cannot be held yet

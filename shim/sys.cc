@@ -124,12 +124,26 @@ Result<Fd> read_only_mount(const Fd& fd, const std::string& name) {
   return mount;
 }
 
-Result<void> set_mount_attributes(const Fd& mount, std::uint64_t attributes, const std::string& name) {
-  mount_attr wanted{};
-  wanted.attr_set = attributes;
+namespace {
+
+Result<void> mount_setattr(const Fd& mount, mount_attr wanted, const std::string& name) {
   if (::syscall(SYS_mount_setattr, mount.get(), "", AT_EMPTY_PATH, &wanted, sizeof wanted) != 0)
     return sys_error("mount_setattr", name, errno);
   return {};
+}
+
+}  // namespace
+
+Result<void> set_mount_attributes(const Fd& mount, std::uint64_t attributes, const std::string& name) {
+  mount_attr wanted{};
+  wanted.attr_set = attributes;
+  return mount_setattr(mount, wanted, name);
+}
+
+Result<void> clear_mount_attributes(const Fd& mount, std::uint64_t attributes, const std::string& name) {
+  mount_attr wanted{};
+  wanted.attr_clr = attributes;
+  return mount_setattr(mount, wanted, name);
 }
 
 Result<void> mkdirat(int dir, const std::string& path, mode_t mode) {

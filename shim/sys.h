@@ -65,8 +65,9 @@ Result<void> create_file(int dir, const std::string& path, std::string_view byte
 
 // A detached copy of the mount at `fd`, read-only, without set-user-ID and device nodes; nothing below it that is mounted.
 Result<Fd> read_only_mount(const Fd& fd, const std::string& name);
-// Adds MOUNT_ATTR_* to a detached mount.
+// Adds MOUNT_ATTR_* to a detached mount, or takes them away.
 Result<void> set_mount_attributes(const Fd& mount, std::uint64_t attributes, const std::string& name);
+Result<void> clear_mount_attributes(const Fd& mount, std::uint64_t attributes, const std::string& name);
 
 Result<void> mkdirat(int dir, const std::string& path, mode_t mode);
 Result<void> unlinkat(int dir, const std::string& path, int flags);

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "oci/mountinfo.h"
+#include "shim/attached_mounts.h"
 #include "shim/container_processes.h"
 #include "shim/container_record.h"
 #include "shim/container_state.h"
@@ -31,6 +32,8 @@ void kill_processes(RunRemains& remains) {
 }
 
 void wait_for_processes(RunRemains& remains, Evidence& evidence) {
+  if (!remains.delegate && remains.processes)
+    evidence.take("teardown.pid_namespace", processes_gone(remains.processes), "the proc file system of the container");
   if (!remains.delegate) return;
   const bool keeper = remains.delegate->has_keeper();
   const auto ended = remains.delegate->wait_end();
@@ -105,6 +108,7 @@ Result<void> clear_run(const CgroupHost& host, const std::string& id, const std:
   for (const char* delegate : {"crun", "runc"})
     TRY_VOID(sys::remove_tree(sys::kHere, delegate_state(delegate) + "/" + id));
   if (!partial.empty()) TRY_VOID(remove_results(partial, id));
+  TRY_VOID(detach_mounts_below(std::string(kRunBase) + "/" + id));
   TRY_VOID(sys::remove_tree(sys::kHere, std::string(kRunBase) + "/" + id));
   TRY_VOID(remove_note(id));
   lines.push_back("cleared run " + id + (partial.empty() ? "" : " and its unfinished results " + partial));

@@ -23,7 +23,8 @@ BodyPlaces places() {
   places.image = "sha256:aa";
   places.runtime = "benchsand";
   places.labels = {{"benchsand.run", "r1"}};
-  places.plain = BodyPlaces::Plain{"/benchsand/r1", {"/.gate", "prog"}, {{"/host/in", "/task"}}, "/host/out", false};
+  places.plain = BodyPlaces::Plain{
+      "/benchsand/r1", {"/.gate", "prog"}, {{"/host/in", "/task"}}, "/host/out", "/host/seccomp.json"};
   return places;
 }
 

@@ -77,5 +77,6 @@ TEST_CASE("every fixed bound of the profile is on the page") {
   CHECK(differs([](Profile& p) { p.egress_counters = {EgressCounter::packets}; }));
   CHECK(differs([](Profile& p) { p.user_namespace = UserNamespace::host; }));
   CHECK(differs([](Profile& p) { p.exec = ExecRule::deny; }));
+  CHECK(differs([](Profile& p) { p.without_runtime = {"rootfs"}; }));
   CHECK(differs([](Profile& p) { p.cpuset = "0-1"; }));
 }

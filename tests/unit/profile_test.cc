@@ -44,6 +44,7 @@ rootfs_mount: overlay
 egress_counters: [sockets, connects, packets]
 user_namespace: own
 exec: allow
+without_runtime: refuse
 )";
 
 std::string with(const std::string& from, const std::string& to) {
@@ -276,6 +277,27 @@ TEST_CASE("each change of a good profile is refused with its own message") {
   for (const Case& c : cases) {
     CAPTURE(c.to);
     CHECK(refusal(with(c.from, c.to)) == c.message);
+  }
+}
+
+TEST_CASE("of which walls something may stay unobserved in an engine without benchsand's runtime") {
+  CHECK(parse_profile(kGood, "p.yaml")->without_runtime.empty());
+  const std::string good = "without_runtime: refuse";
+  const auto chosen = parse_profile(with(good, "without_runtime: [rootfs, evidence]"), "p.yaml");
+  REQUIRE(chosen);
+  CHECK(chosen->without_runtime == std::vector<std::string>{"rootfs", "evidence"});
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"[rootfs, memory]",
+       "35:27: error: without_runtime: \"memory\" is none of \"network\", \"rootfs\", \"privileges\", \"syscalls\", "
+       "\"evidence\""},
+      {"[rootfs, rootfs]", "35:27: error: without_runtime: \"rootfs\" stands twice"},
+      {"[]", "35:18: error: without_runtime: \"refuse\" is due here, or a list of walls"},
+      {"accept", "35:18: error: without_runtime: \"refuse\" is due here, or a list of walls"},
+      {"\"refuse\"", "35:18: error: without_runtime: \"refuse\" is due here, or a list of walls"},
+  };
+  for (const auto& [text, message] : wrong) {
+    CAPTURE(text);
+    CHECK(refusal(with(good, "without_runtime: " + text)) == message);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "oci/without_runtime.h"
 #include "sample.h"
 
 using namespace benchsand;
@@ -32,6 +33,9 @@ std::vector<std::pair<Policy, HostFacts>> all_kinds() {
       kinds.emplace_back(policy, sample::host(layout));
       policy.user_namespace = UserNamespace::host;
       policy.host_ids.reset();
+      kinds.emplace_back(policy, sample::host(layout));
+      policy.without_runtime = {"network", "rootfs", "privileges", "syscalls", "evidence"};
+      take_plain(policy);
       kinds.emplace_back(policy, sample::host(layout));
     }
   return kinds;
@@ -91,6 +95,45 @@ TEST_CASE("every observation that could not be read breaks its wall, and the fai
                f.expected == rule.expected;
     CHECK(found);
   }
+}
+
+TEST_CASE(
+    "without benchsand's runtime only what cannot be observed then is forgiven, and only where the profile says so") {
+  for (const auto layout : {CgroupLayout::hybrid, CgroupLayout::v2})
+    for (const bool allowed : {false, true}) {
+      Policy policy = sample::policy();
+      if (allowed) policy.without_runtime = unobservable_walls();
+      take_plain(policy);
+      const auto rules = wall_rules(policy, sample::host(layout));
+      for (const auto& rule : rules) {
+        CAPTURE(rule.key);
+        const auto& keys = unobservable_keys();
+        auto evidence = sample::evidence(rules);
+        evidence.missing(rule.key, kNotWithoutRuntime, "the engine");
+        const bool forgiven = allowed && std::find(keys.begin(), keys.end(), rule.key) != keys.end();
+        // What is compared with it is missing as well.
+        if (rule.key == "rootfs.source_identity") evidence.missing("rootfs.identity", kNotWithoutRuntime, "the engine");
+        if (rule.key == "evidence.config_sha256")
+          evidence.missing("evidence.config_sha256.end", kNotWithoutRuntime, "the engine");
+        CHECK(judge(rules, evidence, exited(0), std::nullopt).scored == forgiven);
+        evidence.missing(rule.key, "read /x: Permission denied", "/x");
+        CHECK_FALSE(judge(rules, evidence, exited(0), std::nullopt).scored);
+      }
+    }
+}
+
+TEST_CASE("of a wall that the profile does not name nothing is forgiven") {
+  Policy policy = sample::policy();
+  policy.without_runtime = {"rootfs"};
+  take_plain(policy);
+  const auto rules = wall_rules(policy, sample::host(CgroupLayout::v2));
+  auto evidence = sample::evidence(rules);
+  for (const auto& key : unobservable_keys()) evidence.missing(key, kNotWithoutRuntime, "the engine");
+  CHECK(walls_of(judge(rules, evidence, exited(0), std::nullopt)) ==
+        std::set<std::string>{"network", "privileges", "syscalls", "evidence"});
+  policy.plain = false;
+  CHECK(walls_of(judge(wall_rules(policy, sample::host(CgroupLayout::v2)), evidence, exited(0), std::nullopt))
+            .contains("rootfs"));
 }
 
 TEST_CASE("every observation of another kind breaks its wall") {

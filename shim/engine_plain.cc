@@ -1,0 +1,192 @@
+#include "shim/engine_plain.h"
+
+#include <cstdlib>
+#include <optional>
+
+#include "oci/engine_says.h"
+#include "oci/without_runtime.h"
+#include "shim/engine_container.h"
+#include "shim/engine_owner.h"
+#include "shim/engine_service.h"
+#include "shim/front_desk.h"
+#include "shim/plain_run.h"
+#include "shim/run_folder.h"
+
+namespace benchsand {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::uint64_t kSeesTheEndWithin = 30'000'000;
+
+const json& at(const json& document, std::initializer_list<const char*> keys) {
+  static const json absent;
+  const json* found = &document;
+  for (const char* key : keys) {
+    const auto next = found->is_object() ? found->find(key) : found->end();
+    if (next == found->end()) return absent;
+    found = &*next;
+  }
+  return *found;
+}
+
+// Where benchsand is the engine's default, the run is to have another.
+Result<std::string> runtime_beside_ours(EngineClient& engine) {
+  if (engine.kind() == ApiKind::podman) {
+    const std::string own = TRY(benchsand_runtime_of(engine));
+    if (own.empty()) return own;
+    return fault("run without benchsand's runtime: it is the runtime of the podman service at " +
+                 engine.endpoint().text() + "; unset CONTAINER_HOST, or point it at another service");
+  }
+  const auto answer = TRY(engine.call({"GET", "/info", "ask for the runtimes", nullptr, {200}}));
+  const json &standard = at(answer.body, {"DefaultRuntime"}), &known = at(answer.body, {"Runtimes"});
+  if (!standard.is_string() || !standard.get<std::string>().starts_with("benchsand")) return std::string();
+  for (const char* runtime : {"runc", "crun"})
+    if (known.is_object() && known.contains(runtime)) return std::string(runtime);
+  return fault("run without benchsand's runtime: docker's default is " + standard.get<std::string>() +
+               ", and it knows neither runc nor crun");
+}
+
+class ContainerOverApi : public PlainContainer {
+ public:
+  ContainerOverApi(EngineClient& engine, std::string image) : engine_(engine), image_(std::move(image)) {}
+
+  Result<void> create(const std::string& run_id, const Policy& policy, const BodyPlaces::Plain& places) override;
+  std::string cgroup() const override;
+  Result<void> start(const Fd& stop) override;
+  Result<EngineWords> words() override;
+  Result<void> remove() override;
+  json compared(json record) override;
+
+ private:
+  Result<void> hear_out();
+
+  EngineClient& engine_;
+  std::string image_, container_;  // container_ empty: there is none
+  EngineSays says_;
+  std::vector<std::string> notices_;
+  bool heard_out_ = false;
+};
+
+Result<void> ContainerOverApi::create(const std::string& run_id, const Policy& policy,
+                                      const BodyPlaces::Plain& places) {
+  BodyPlaces all;
+  all.name = "benchsand-" + run_id;
+  all.image = image_;
+  all.runtime = TRY(runtime_beside_ours(engine_));
+  all.labels = TRY(owner_labels(run_id));
+  all.plain = places;
+  auto created = TRY(create_container(engine_, all.name, create_body(engine_.kind(), policy, all)));
+  container_ = std::move(created.id);
+  for (const auto& warning : created.warnings)
+    notices_.push_back(std::string(to_text(engine_.kind())) + ": " + warning);
+  says_.created = TRY(inspect_container(engine_, container_));
+  return {};
+}
+
+// Both name it so where they manage cgroups as directories.
+std::string ContainerOverApi::cgroup() const {
+  return (engine_.kind() == ApiKind::podman ? "libpod-" : "") + container_;
+}
+
+Result<void> ContainerOverApi::start(const Fd& stop) {
+  engine_.http().stop_at(stop);
+  return start_container(engine_, container_);
+}
+
+Result<EngineWords> ContainerOverApi::words() {
+  const json said = TRY(inspect_container(engine_, container_));
+  const json &pid = at(said, {"State", "Pid"}), &parent = at(said, {"HostConfig", "CgroupParent"});
+  if (!pid.is_number_unsigned() || !parent.is_string())
+    return fault("look at the container: " + std::string(to_text(engine_.kind())) +
+                 " does not say its process number and its cgroup");
+  return EngineWords{pid.get<std::uint64_t>(), parent.get<std::string>()};
+}
+
+Result<void> ContainerOverApi::hear_out() {
+  for (const std::uint64_t deadline = sys::monotonic_us() + kSeesTheEndWithin;;) {
+    says_.ended = TRY(inspect_container(engine_, container_));
+    if (!is_running(says_.ended) || sys::monotonic_us() > deadline) break;
+    TRY_VOID(wait_for_engine(engine_, container_));
+  }
+  heard_out_ = true;
+  return {};
+}
+
+Result<void> ContainerOverApi::remove() {
+  if (container_.empty()) return {};
+  engine_.http().stop_no_more();
+  const auto heard = hear_out();
+  auto removed = remove_container(engine_, container_);
+  if (!removed) removed.error().message += "; benchsand gc removes it when the engine answers again";
+  TRY_VOID(removed);
+  return heard;
+}
+
+json ContainerOverApi::compared(json record) {
+  auto failures = heard_out_ ? disagreements(engine_.kind(), container_, says_, record) : std::vector<Failure>();
+  if (!failures.empty()) record = unscored(std::move(record), std::move(failures), "");
+  return with_notices(std::move(record), notices_);
+}
+
+bool has_service_of_ours(const EngineRunRequest& request) {
+  return request.engine == ApiKind::podman && std::getenv("CONTAINER_HOST") == nullptr;
+}
+
+Result<std::string> runtime_of_the_host() {
+  if (auto crun = find_delegate_path("crun")) return crun;
+  return find_delegate_path("runc");
+}
+
+// As the engine has it: its word, as all that is said of the root file system here.
+Result<std::string> image_for(EngineClient& engine, Policy& policy) {
+  const std::string kind = to_text(engine.kind());
+  if (!policy.image || policy.image->form != ImageForm::stored)
+    return usage("run on " + kind +
+                 " without benchsand's runtime: the root file system must be an image of its store, as in " +
+                 "`image: NAME`; import it first (" + kind + " import, " + kind + " load)");
+  const std::string name = to_text(*policy.image);
+  const auto answer =
+      TRY(engine.call({"GET", "/images/" + url_encoded(name) + "/json", "look for the image " + name, nullptr, {200}}));
+  const json& id = at(answer.body, {"Id"});
+  if (!id.is_string()) return fault("look for the image " + name + ": " + kind + " does not say its id");
+  policy.image_digest = (id.get<std::string>().starts_with("sha256:") ? "" : "sha256:") + id.get<std::string>();
+  return id.get<std::string>();
+}
+
+}  // namespace
+
+Result<bool> is_without_shim(const EngineRunRequest& request) {
+  if (request.without_shim) return true;
+  if (has_service_of_ours(request)) return false;
+  auto engine = TRY(EngineClient::connect(request.engine));
+  return TRY(benchsand_runtime_of(engine)).empty();
+}
+
+Result<EngineRunReport> run_without_shim(const EngineRunRequest& request, Policy policy) {
+  std::optional<PodmanService> service;
+  if (has_service_of_ours(request)) {
+    TRY_VOID(make_base_folders());
+    TRY_VOID(make_root_directory(kOrderBase, 0700));
+    service.emplace(TRY(PodmanService::start(kOrderBase, TRY(new_run_id()), TRY(runtime_of_the_host()))));
+  }
+  auto engine = service ? TRY(EngineClient::connect(ApiKind::podman, service->endpoint()))
+                        : TRY(EngineClient::connect(request.engine));
+  if (!engine.endpoint().is_local())
+    return fault(
+        "run on " + std::string(to_text(request.engine)) + " at " + engine.endpoint().text() +
+        " without benchsand's runtime: its containers cannot be looked at from here; run benchsand on that host");
+  const std::string image = TRY(image_for(engine, policy));
+  policy.notices.push_back(std::string(to_text(request.engine)) +
+                           (request.without_shim ? " is used without benchsand's runtime"
+                                                 : " does not know benchsand's runtime (cure: benchsand install)") +
+                           ": what only the runtime can observe is missing");
+  take_plain(policy);
+  ContainerOverApi container(engine, image);
+  const DelegateFacts facts{to_text(engine.kind()), engine.version(), ""};
+  auto report = TRY(run_plain(facts, std::move(policy), request.results, container));
+  return EngineRunReport{std::move(report.record), std::move(report.results)};
+}
+
+}  // namespace benchsand

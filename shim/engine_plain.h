@@ -1,0 +1,15 @@
+// One run on an engine that does not know benchsand's runtime, or is not to use it.
+#pragma once
+
+#include "oci/policy.h"
+#include "shim/engine_commands.h"
+
+namespace benchsand {
+
+// Asked for, or the engine does not know the runtime. A Podman that is not pointed at a service gets one of ours, and knows it.
+Result<bool> is_without_shim(const EngineRunRequest& request);
+
+// The policy as it was decided.
+Result<EngineRunReport> run_without_shim(const EngineRunRequest& request, Policy policy);
+
+}  // namespace benchsand
