@@ -51,8 +51,9 @@ Result<std::string> benchsand_runtime_of(EngineClient& engine) {
   }
   const json::json_pointer own("/host/ociRuntime/name");
   if (!answer.body.contains(own) || !answer.body[own].is_string()) return std::string();
-  const std::string runtime = answer.body[own];
-  return runtime.starts_with(name) ? runtime : std::string();
+  const std::string runtime = answer.body[own];  // as the service was given it: a name, or a path
+  const bool ours = runtime.substr(runtime.rfind('/') + 1).starts_with(name);  // npos + 1 is 0
+  return ours ? runtime : std::string();
 }
 
 Result<void> start_container(EngineClient& engine, const std::string& id) {

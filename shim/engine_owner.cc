@@ -43,6 +43,12 @@ Result<std::map<std::string, std::string>> owner_labels(const std::string& run) 
                                             {kBoot, TRY(boot_id())}};
 }
 
+std::string run_of(const nlohmann::json& inspect) {
+  if (!inspect.is_object() || !inspect.contains("Config") || !inspect["Config"].is_object()) return "";
+  const auto& config = inspect["Config"];
+  return config.contains("Labels") ? text_of(config["Labels"], kRunLabel).value_or("") : "";
+}
+
 OwnerIs owner_of(const nlohmann::json& labels) {
   const auto run = text_of(labels, kRunLabel), boot = text_of(labels, kBoot);
   const auto pid = number_of(text_of(labels, kOwner)), start = number_of(text_of(labels, kOwnerStart));

@@ -14,6 +14,9 @@ inline constexpr const char* kRunLabel = "benchsand.run";
 
 Result<std::map<std::string, std::string>> owner_labels(const std::string& run);
 
+// Of a container, as its engine shows it: the run that its label names; empty: it has none.
+std::string run_of(const nlohmann::json& inspect);
+
 enum class OwnerIs { alive, dead, unknown };  // unknown: the labels are not ours, or not whole
 OwnerIs owner_of(const nlohmann::json& labels);
 

@@ -50,6 +50,7 @@ class EngineRun {
   Result<void> start();
   Result<void> meet_monitor();
   Result<void> look_while_it_runs();
+  void end_run();
   Result<void> wait_for_monitor();
   Result<void> hear_engine_out();
   FrontOrder order() const;
@@ -67,7 +68,8 @@ class EngineRun {
   std::optional<PodmanService> service_;
   std::optional<EngineClient> engine_;
   std::string runtime_, image_;  // image_: the engine's, when it is the root file system
-  std::string container_;        // empty: there is none
+  std::string asked_for_;        // the container's name, from when there may be one
+  std::string container_;        // its id; empty: there is none, or it is not ours
   std::optional<FrontDesk> desk_;
   ControlConnection monitor_;
   EngineSays says_;
@@ -116,12 +118,20 @@ Result<void> EngineRun::create() {
   places.image = image_;
   places.runtime = service_ ? "" : runtime_;
   places.labels = TRY(owner_labels(id_));
-  auto created = TRY(create_container(*engine_, places.name, create_body(engine_->kind(), policy_, places)));
-  container_ = std::move(created.id);
-  for (auto& warning : created.warnings) notices_.push_back(std::string(to_text(request_.engine)) + ": " + warning);
   note_ = TRY(note_results_of(id_, results_->partial_path()));
+  asked_for_ = places.name;
+  // An engine goes on with a call that was given up, and would have the container when nobody looks for it any more.
+  engine_->http().stop_no_more();
+  auto created = TRY(create_container(*engine_, places.name, create_body(engine_->kind(), policy_, places)));
+  engine_->http().stop_at(signals_);
+  for (auto& warning : created.warnings) notices_.push_back(std::string(to_text(request_.engine)) + ": " + warning);
+  says_.created = TRY(inspect_container(*engine_, created.id));
+  // Nothing is started, recorded or removed of a container that is another's.
+  if (run_of(says_.created) != id_)
+    return fault("create the container: " + std::string(to_text(request_.engine)) + " answers with the id " +
+                 created.id + ", which is another container's: it has not the label of this run");
+  container_ = std::move(created.id);
   desk_.emplace(TRY(FrontDesk::open(container_, order())));
-  says_.created = TRY(inspect_container(*engine_, container_));
   return {};
 }
 
@@ -165,6 +175,11 @@ Result<void> EngineRun::look_while_it_runs() {
   return {};
 }
 
+// A monitor that does not hear this has ended.
+void EngineRun::end_run() {
+  static_cast<void>(monitor_.send({{"do", "delete"}}));
+}
+
 // 6. The monitor watches. Its end is the run's end, whatever the engine says.
 Result<void> EngineRun::wait_for_monitor() {
   const std::uint64_t deadline = sys::monotonic_us() + policy_.limits.wall_time_us + kTeardownWithin;
@@ -177,7 +192,7 @@ Result<void> EngineRun::wait_for_monitor() {
     if (n == 0) return fault("wait for the monitor of container " + container_ + ": it did not end in time");
     if (n > 0 && waits[1].revents != 0) {
       told = true;
-      TRY_VOID(monitor_.send({{"do", "delete"}}));
+      end_run();
     }
     if (n > 0 && waits[0].revents != 0 && TRY(monitor_.receive(now)).is_null()) return {};
   }
@@ -190,6 +205,7 @@ Result<void> EngineRun::hear_engine_out() {
     says_.ended = TRY(inspect_container(*engine_, container_));
     if (!is_running(says_.ended) || sys::monotonic_us() > deadline) break;
     TRY_VOID(wait_for_engine(*engine_, container_));
+    ::usleep(10'000);  // of an engine whose wait is over at once
   }
   heard_out_ = true;
   return {};
@@ -199,19 +215,20 @@ Result<void> EngineRun::story() {
   TRY_VOID(create());
   TRY_VOID(start());
   const auto looked = look_while_it_runs();
-  if (!looked) TRY_VOID(monitor_.send({{"do", "delete"}}));  // an engine that does not answer ends the run
+  if (!looked) end_run();  // an engine that does not answer ends the run
   TRY_VOID(wait_for_monitor());
   TRY_VOID(looked);
   return hear_engine_out();
 }
 
-// 9. Release: the order, then the container. A monitor that still lives ends the run now.
+// 9. Release: the order, then the container: by its name, because an answer with its id may not have come, or not be true. A
+// monitor that still lives ends the run now.
 Result<void> EngineRun::remove() {
   monitor_ = ControlConnection();
   desk_.reset();
-  if (container_.empty()) return {};
+  if (asked_for_.empty()) return {};
   engine_->http().stop_no_more();
-  auto removed = remove_container(*engine_, container_);
+  auto removed = remove_container(*engine_, asked_for_);
   if (!removed) removed.error().message += "; benchsand gc removes it when the engine answers again";
   return removed;
 }
@@ -246,8 +263,10 @@ Result<EngineRunReport> EngineRun::report(const std::string& fault) {
     for (auto& failure : disagreements(engine_->kind(), container_, says_, record))
       failures_.push_back(std::move(failure));
   const bool scored = record["verdict"]["scored"] == true;
-  if (!failures_.empty() || (scored && !fault.empty()))
-    record = unscored(std::move(record), failures_, scored ? fault : "");
+  // A monitor that was told to end the run does not know why.
+  const bool unexplained = scored || (found && record["end"]["cause"] == to_text(Cause::killed));
+  const std::string why = unexplained ? fault : "";
+  if (!failures_.empty() || !why.empty()) record = unscored(std::move(record), failures_, why);
   record = with_notices(std::move(record), notices_);
   TRY_VOID(finish(record));
   return EngineRunReport{std::move(record), results_->path()};

@@ -139,6 +139,8 @@ def run_all(bench, scenarios, names):
                 result = f"FAIL {type(error).__name__}: {error}\n    "
                 failed += 1
                 bench.gc()
+                if bench.engine in bench.engines:
+                    bench.gc_on_socket()
                 bench.run_ids.clear()
             print(f"{result} {name} ({time.monotonic() - begun:.1f} s)", flush=True)
     finally:
