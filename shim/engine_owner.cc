@@ -43,10 +43,11 @@ Result<std::map<std::string, std::string>> owner_labels(const std::string& run) 
                                             {kBoot, TRY(boot_id())}};
 }
 
-std::string run_of(const nlohmann::json& inspect) {
-  if (!inspect.is_object() || !inspect.contains("Config") || !inspect["Config"].is_object()) return "";
-  const auto& config = inspect["Config"];
-  return config.contains("Labels") ? text_of(config["Labels"], kRunLabel).value_or("") : "";
+Result<void> require_run(ApiKind kind, const std::string& id, const nlohmann::json& inspect, const std::string& run) {
+  const nlohmann::json::json_pointer place("/Config/Labels");
+  if (inspect.contains(place) && text_of(inspect[place], kRunLabel) == run) return {};
+  return fault("create the container: " + std::string(to_text(kind)) + " answers with the id " + id +
+               ", which is another container's: it has not the label of this run");
 }
 
 OwnerIs owner_of(const nlohmann::json& labels) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "oci/engine_endpoint.h"
 #include "shim/sys.h"
 
 namespace benchsand {
@@ -14,8 +15,9 @@ inline constexpr const char* kRunLabel = "benchsand.run";
 
 Result<std::map<std::string, std::string>> owner_labels(const std::string& run);
 
-// Of a container, as its engine shows it: the run that its label names; empty: it has none.
-std::string run_of(const nlohmann::json& inspect);
+// An engine may answer with the id of another's container, of which nothing is to be started, recorded or removed: an error,
+// unless what it shows for the id has the label of this run.
+Result<void> require_run(ApiKind kind, const std::string& id, const nlohmann::json& inspect, const std::string& run);
 
 enum class OwnerIs { alive, dead, unknown };  // unknown: the labels are not ours, or not whole
 OwnerIs owner_of(const nlohmann::json& labels);

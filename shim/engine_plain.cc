@@ -1,5 +1,7 @@
 #include "shim/engine_plain.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <optional>
 
@@ -63,7 +65,9 @@ class ContainerOverApi : public PlainContainer {
   Result<void> hear_out();
 
   EngineClient& engine_;
-  std::string image_, container_;  // container_ empty: there is none
+  std::string image_;
+  std::string asked_for_;  // the container's name, from when there may be one
+  std::string container_;  // its id; empty: there is none, or it is not ours
   EngineSays says_;
   std::vector<std::string> notices_;
   bool heard_out_ = false;
@@ -77,11 +81,13 @@ Result<void> ContainerOverApi::create(const std::string& run_id, const Policy& p
   all.runtime = TRY(runtime_beside_ours(engine_));
   all.labels = TRY(owner_labels(run_id));
   all.plain = places;
+  asked_for_ = all.name;
   auto created = TRY(create_container(engine_, all.name, create_body(engine_.kind(), policy, all)));
-  container_ = std::move(created.id);
   for (const auto& warning : created.warnings)
     notices_.push_back(std::string(to_text(engine_.kind())) + ": " + warning);
-  says_.created = TRY(inspect_container(engine_, container_));
+  says_.created = TRY(inspect_container(engine_, created.id));
+  TRY_VOID(require_run(engine_.kind(), created.id, says_.created, run_id));
+  container_ = std::move(created.id);
   return {};
 }
 
@@ -109,16 +115,17 @@ Result<void> ContainerOverApi::hear_out() {
     says_.ended = TRY(inspect_container(engine_, container_));
     if (!is_running(says_.ended) || sys::monotonic_us() > deadline) break;
     TRY_VOID(wait_for_engine(engine_, container_));
+    ::usleep(10'000);  // of an engine whose wait is over at once
   }
   heard_out_ = true;
   return {};
 }
 
 Result<void> ContainerOverApi::remove() {
-  if (container_.empty()) return {};
+  if (asked_for_.empty()) return {};
   engine_.http().stop_no_more();
-  const auto heard = hear_out();
-  auto removed = remove_container(engine_, container_);
+  const auto heard = container_.empty() ? Result<void>() : hear_out();
+  auto removed = remove_container(engine_, asked_for_);  // its id may not have come, or be another's
   if (!removed) removed.error().message += "; benchsand gc removes it when the engine answers again";
   TRY_VOID(removed);
   return heard;

@@ -126,10 +126,7 @@ Result<void> EngineRun::create() {
   engine_->http().stop_at(signals_);
   for (auto& warning : created.warnings) notices_.push_back(std::string(to_text(request_.engine)) + ": " + warning);
   says_.created = TRY(inspect_container(*engine_, created.id));
-  // Nothing is started, recorded or removed of a container that is another's.
-  if (run_of(says_.created) != id_)
-    return fault("create the container: " + std::string(to_text(request_.engine)) + " answers with the id " +
-                 created.id + ", which is another container's: it has not the label of this run");
+  TRY_VOID(require_run(engine_->kind(), created.id, says_.created, id_));
   container_ = std::move(created.id);
   desk_.emplace(TRY(FrontDesk::open(container_, order())));
   return {};

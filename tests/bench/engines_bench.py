@@ -49,6 +49,34 @@ def run_times(engine, runs):
     return {name: round(statistics.median(taken), 1) for name, taken in times.items()}
 
 
+def front_times(engine, stage, runs):
+    """Milliseconds of `benchsand run --engine ENGINE`, and of the plain client's run of the same program without a network."""
+    task = stage.work / "task.yaml"
+    task.write_text(f"benchsand: 1\nname: nothing\nrootfs: {stage.cache}/tiny-rootfs\ncommand: [\"true\"]\n")
+    command = [stage.program, "run", str(task), "--engine", engine.name, "--quiet", "--out", str(stage.work / "results")]
+    environment = {**engine.environment, **({"DOCKER_HOST": engine.socket} if engine.name == "docker" else {})}
+    plain = "plain-runc" if engine.name == "docker" else "plain-crun"
+
+    def by_front():
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"benchsand run --engine {engine.name}: {done}")
+
+    def by_client():
+        done = engine.run(plain, ["--rm", "--network", "none"], "tiny", "true")
+        if done.status != 0:
+            sys.exit(f"{engine.name} run --network none: {done}")
+    times = {"front": [], "client": []}
+    for round_number in range(runs + 1):
+        for name, call in (("front", by_front), ("client", by_client)):
+            time.sleep(0.1)
+            begin = time.perf_counter()
+            call()
+            if round_number:
+                times[name].append((time.perf_counter() - begin) * 1000)
+    return {name: round(statistics.median(taken), 1) for name, taken in times.items()}
+
+
 def bundle(stage, runtime):
     """A bundle that delegate and shim take as it is: a program that sleeps, in the tiny root file system."""
     folder = stage.work / "bundle"
@@ -112,6 +140,8 @@ def table(result):
             plain = times["plain-crun"]
         rows += [(f"{engine} run, {name}", f"{taken} ms", "") for name, taken in times.items()]
         rows.append((f"{engine} run, benchsand against plain", round(times["benchsand"] / plain, 3), "<= 1.00"))
+    for engine, times in result["front"].items():
+        rows.append((f"benchsand run --engine {engine}, and the client with --network none", f"{times['front']} and {times['client']} ms", ""))
     cpu = result["calls"]["cpu_ms"]
     rows += [(f"CPU of {call}, and of crun's", f"{cpu['benchsand'][call]} and {cpu['crun'][call]} ms", "<= 3 ms more") for call in CALLS]
     rows.append(("CPU of the monitor until the door is open", f"{result['calls']['monitor_ms']} ms", ""))
@@ -136,12 +166,13 @@ def main():
     tools = [Path(given.tools) / tool for tool in ("candidate", "intruder")]
     stage = engines.Stage(given.runtime, given.program, tools, os.environ.get("BENCHSAND_CACHE", "/var/cache/benchsand"), 1, False)
     stage.delegate("crun")
-    result = {"run": {}}
+    result = {"run": {}, "front": {}}
     try:
         result["calls"] = call_costs(stage, stage.bin / "benchsand", given.runs)
         for name in given.engine or ["docker", "podman"]:
             with engines.ENGINES[name](stage) as engine:
                 result["run"][name] = run_times(engine, given.runs)
+                result["front"][name] = front_times(engine, stage, given.runs)
     finally:
         stage.close()
     print(json.dumps(result, indent=2)) if given.json else table(result)

@@ -263,6 +263,27 @@ def an_engine_that_lies_about_the_process(bench):
 
 
 @scenario
+def an_engine_that_answers_with_anothers_id(bench):
+    bench.engine.need_image("tiny")
+    other = bench.engine.must("create", "tiny" if bench.engine.name == "docker" else "localhost/tiny", "true")
+
+    def answers(method, path, body):
+        if method == "POST" and "/containers/create" in path:
+            body["Id"] = other
+        return body
+
+    try:
+        with Proxy(str(bench.stage.work / "proxy.sock"), bench.socket, answers=answers) as proxy:
+            run = bench.run(["sh", "-c", "echo ran"], socket_path=proxy.address)
+        equal("end", (run.status, run.record["verdict"]["scored"], "which is another container's" in str(run.record["verdict"]["failures"])),
+              (3, False, True))
+        equal("containers", bench.engine.must("ps", "-aq", "--no-trunc").split(), [other])
+        equal("the other is", bench.engine.must("inspect", "--format", "{{.State.Status}}", other), "created")
+    finally:
+        bench.engine.must("rm", other)
+
+
+@scenario
 def an_engine_that_gives_another_network(bench):
     if not bench.stage.bridges:
         return
