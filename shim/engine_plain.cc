@@ -124,6 +124,8 @@ Result<void> ContainerOverApi::hear_out() {
 Result<void> ContainerOverApi::remove() {
   if (asked_for_.empty()) return {};
   engine_.http().stop_no_more();
+  // It is dead already, unless the engine has put it elsewhere.
+  if (!container_.empty()) static_cast<void>(kill_container(engine_, container_));
   const auto heard = container_.empty() ? Result<void>() : hear_out();
   auto removed = remove_container(engine_, asked_for_);  // its id may not have come, or be another's
   if (!removed) removed.error().message += "; benchsand gc removes it when the engine answers again";

@@ -54,7 +54,7 @@ Result<void> copy_file(const Fd& from, const Fd& to, std::uint64_t size) {
   return {};
 }
 
-Result<void> make_readable(const Fd& mount, const std::string& name, mode_t mode) {
+Result<void> set_mode(const Fd& mount, const std::string& name, mode_t mode) {
   if (::fchmodat(mount.get(), name.c_str(), mode, 0) != 0) return sys_error("chmod", name, errno);
   return {};
 }
@@ -78,19 +78,18 @@ Result<Gate> Gate::create(const Policy& policy) {
   TRY_VOID(sys::create_file(dir, "command", command, 0444));
   const std::string_view program(reinterpret_cast<const char*>(kGateProgram.data()), kGateProgram.size());
   TRY_VOID(sys::create_file(dir, "gate", program, 0555));
-  for (const char* name : {"stdin", "command"})
-    TRY_VOID(make_readable(gate.mount_, name, 0444));  // whatever the umask is
-  TRY_VOID(make_readable(gate.mount_, "gate", 0555));
-  TRY_VOID(gate.make_files(policy));
+  for (const char* name : {"stdin", "command"}) TRY_VOID(set_mode(gate.mount_, name, 0444));  // whatever the umask is
+  TRY_VOID(set_mode(gate.mount_, "gate", 0555));
+  TRY_VOID(gate.make_files());
   TRY_VOID(sys::set_mount_attributes(gate.mount_, MOUNT_ATTR_RDONLY, kWhere));
   return gate;
 }
 
-Result<void> Gate::make_files(const Policy& policy) {
-  stdout_ = TRY(make_fifo(policy, "stdout", O_RDONLY));
-  stderr_ = TRY(make_fifo(policy, "stderr", O_RDONLY));
-  report_ = TRY(make_fifo(policy, "report", O_RDONLY));
-  door_ = TRY(make_fifo(policy, "door", O_RDWR));  // a writer, before there is a reader
+Result<void> Gate::make_files() {
+  stdout_ = TRY(make_fifo("stdout", O_RDONLY));
+  stderr_ = TRY(make_fifo("stderr", O_RDONLY));
+  report_ = TRY(make_fifo("report", O_RDONLY));
+  door_ = TRY(make_fifo("door", O_RDWR));  // a writer, before there is a reader
   program_ = TRY(identity_in(mount_, "gate"));
   streams_.files = true;
   streams_.input = TRY(identity_in(mount_, "stdin"));
@@ -99,10 +98,10 @@ Result<void> Gate::make_files(const Policy& policy) {
   return {};
 }
 
-Result<Fd> Gate::make_fifo(const Policy& policy, const std::string& name, int flags) {
+Result<Fd> Gate::make_fifo(const std::string& name, int flags) {
   if (::mkfifoat(mount_.get(), name.c_str(), 0600) != 0) return sys_error("mkfifo", name, errno);
-  if (::fchownat(mount_.get(), name.c_str(), policy.uid, policy.gid, AT_SYMLINK_NOFOLLOW) != 0)
-    return sys_error("chown", name, errno);
+  // For whoever the engine has made it: that it is another user, the host is to see.
+  TRY_VOID(set_mode(mount_, name, 0666));
   return sys::openat(mount_.get(), name, flags | O_NONBLOCK | O_NOFOLLOW);
 }
 

@@ -35,8 +35,8 @@ class Gate {
 
  private:
   Gate() = default;
-  Result<void> make_files(const Policy& policy);
-  Result<Fd> make_fifo(const Policy& policy, const std::string& name, int flags);
+  Result<void> make_files();
+  Result<Fd> make_fifo(const std::string& name, int flags);
 
   Fd mount_, stdout_, stderr_, report_, door_;
   std::string program_;

@@ -326,6 +326,13 @@ Result<pid_t> RunCgroup::lone_process() const {
   return static_cast<pid_t>(TRY(parse_counter(text, source)));
 }
 
+Result<bool> RunCgroup::leaf_is_populated() const {
+  const auto leaf = sys::open_directory(unified().outer.get(), leaf_);
+  if (!leaf && is_gone(leaf.error())) return false;
+  if (!leaf) return std::unexpected(leaf.error());
+  return is_populated(leaf->get(), unified().hierarchy->mount + leaf_path() + "/cgroup.events");
+}
+
 Result<void> RunCgroup::end_whole_on_oom() const {
   if (layout_ != CgroupLayout::v2) return {};
   return sys::write_file(unified().outer.get(), leaf_ + "/memory.oom.group", "1");

@@ -75,7 +75,8 @@ class RunCgroup {
   std::string outer_path() const;  // "/benchsand/ID"
   // The leaf is an engine's, which names it, and may have processes of its own beside it in the outer cgroup.
   void expect_leaf(std::string name);
-  Result<pid_t> lone_process() const;  // the one that is in the leaf, before it is open; else an error
+  Result<pid_t> lone_process() const;      // the one that is in the leaf, before it is open; else an error
+  Result<bool> leaf_is_populated() const;  // false when there is none
   // v2: one kill for memory ends the whole run. No engine asks its runtime for that; whether it holds is observed.
   Result<void> end_whole_on_oom() const;
   bool has_swap_file() const;  // v2: memory.swap.max exists here

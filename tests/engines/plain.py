@@ -69,8 +69,8 @@ class Proxy:
                         self.send_header(name, value)
                 if answer.status != 204:
                     self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
                 try:
+                    self.end_headers()
                     self.wfile.write(content)
                 except BrokenPipeError:
                     pass  # benchsand was told to stop
@@ -98,6 +98,7 @@ class Bench:
         self.stage, self.engine, self.slow = stage, engine, stage.slow
         self.out = stage.work / "results"
         self.runs = set()
+        self.tasks = 0
         self.socket = engine.socket.removeprefix("unix://") if engine.name == "docker" else str(engine.folder / "p.sock")
         self.service = None
         if engine.name == "podman":
@@ -125,13 +126,17 @@ class Bench:
         if stdin is not None:
             (self.stage.work / "stdin").write_text(stdin)
             lines.append("stdin: ./stdin")
-        (self.stage.work / "task.yaml").write_text("\n".join(lines) + "\n")
+        self.tasks += 1
+        task = self.stage.work / f"task-{self.tasks}.yaml"
+        task.write_text("\n".join(lines) + "\n")
         os.environ["DOCKER_HOST" if self.engine.name == "docker" else "CONTAINER_HOST"] = socket_path or f"unix://{self.socket}"
-        return [self.stage.program, "run", str(self.stage.work / "task.yaml"), "--engine", self.engine.name, "--without-shim", "--json",
+        return [self.stage.program, "run", str(task), "--engine", self.engine.name, "--without-shim", "--json",
                 "--out", str(self.out)]
 
-    def run(self, command, **keys):
-        process = subprocess.run(self.arguments(command, **keys), capture_output=True, text=True, timeout=180 * self.slow)
+    def run(self, command, patience=None, **keys):
+        """`patience`: seconds after which it is told to stop, where a container never comes to the gate."""
+        stop = ["timeout", "--preserve-status", "--signal=TERM", str(patience * self.slow)] if patience else []
+        process = subprocess.run([*stop, *self.arguments(command, **keys)], capture_output=True, text=True, timeout=180 * self.slow)
         run = Run(process, self.out)
         if run.record is None:
             raise Wrong(f"no record: status {process.returncode} {process.stderr}")
@@ -303,6 +308,63 @@ def an_engine_that_gives_another_network(bench):
     equal("stdout", run.stdout(), "")
 
 
+def into(body, pointer, value):
+    """Sets what a path like HostConfig.Memory names."""
+    *parents, last = pointer.split(".")
+    for name in parents:
+        body = body.setdefault(name, {})
+    body[last] = value
+
+
+# What an engine makes of what it was asked for, and the wall that it cannot stand behind. One of each kind of observation.
+LIES = {
+    "docker": [
+        ("processes", "HostConfig.PidsLimit", 500), ("cpu-time", "HostConfig.CpuQuota", 400_000), ("rootfs", "HostConfig.ReadonlyRootfs", False),
+        ("privileges", "HostConfig.CapDrop", []), ("privileges", "User", "0:0"), ("privileges", "HostConfig.OomScoreAdj", 0),
+        ("privileges", "HostConfig.SecurityOpt", ["seccomp=unconfined"]), ("syscalls", "HostConfig.SecurityOpt", ["no-new-privileges", "seccomp=unconfined"]),
+        ("syscalls", "HostConfig.SecurityOpt", ["no-new-privileges"]), ("mounts", "HostConfig.MaskedPaths", []),
+        ("mounts", "HostConfig.Binds", ["/etc:/task:ro"]), ("privileges", "HostConfig.Ulimits", []), ("evidence", "HostConfig.CgroupParent", "/elsewhere"),
+        ("namespaces", "HostConfig.PidMode", "host"), ("namespaces", "HostConfig.CgroupnsMode", "host"),
+        ("mounts", "WorkingDir", "/tmp"), ("evidence", "HostConfig.Init", True), ("evidence", "Cmd", ["sleep", "60"]),
+    ],
+    "podman": [
+        ("processes", "resource_limits.pids.limit", 500), ("cpu-time", "resource_limits.cpu.quota", 400_000), ("rootfs", "read_only_filesystem", False),
+        ("privileges", "user", "0:0"), ("syscalls", "seccomp_profile_path", "unconfined"),
+        ("privileges", "oom_score_adj", 0), ("evidence", "cgroup_parent", "/elsewhere"), ("namespaces", "pidns", {"nsmode": "host"}),
+        ("mounts", "mask", []), ("mounts", "work_dir", "/tmp"), ("evidence", "command", ["sleep", "60"]),
+    ],
+}
+
+
+@scenario
+def an_engine_that_does_something_else(bench):
+    """An engine that is asked for one thing and does another: the candidate never runs, and the wall is named."""
+    wrong = []
+    for wall, pointer, value in LIES[bench.engine.name]:
+        def asks(method, path, body):
+            if method == "POST" and "/containers/create" in path:
+                into(body, pointer, value)
+            return body
+
+        with Proxy(str(bench.stage.work / "proxy.sock"), bench.socket, asks=asks) as proxy:
+            run = bench.run(["sh", "-c", "echo ran"], socket_path=proxy.address, patience=3)
+        if run.record["verdict"]["scored"] or run.status != 3 or run.stdout():
+            wrong.append(f"{pointer} = {value}: it ran: {said(run)} {run.stdout()}")
+        elif wall not in {failure[0] for failure in failures(run)}:
+            wrong.append(f"{pointer} = {value}: no failure of {wall}: {failures(run)}")
+    equal("lies", wrong, [])
+
+
+@scenario
+def ten_at_once(bench):
+    processes = [subprocess.Popen(bench.arguments(["sh", "-c", f"echo {i}; echo {i} >/output/it"]), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                 for i in range(10)]
+    for i, process in enumerate(processes):
+        run = ended(bench, process)
+        scored(run, "succeeded", "exited", exit_code=0)
+        equal("stdout", (run.stdout(), (run.folder / "output" / "it").read_text()), (f"{i}\n", f"{i}\n"))
+
+
 def start(bench, command, **keys):
     """A run in the background, once its candidate runs: the process, its run id and the number of its init."""
     before = set(names_in("/run/benchsand"))
@@ -339,6 +401,68 @@ def a_link_appears_while_it_runs(bench):
     subprocess.run(["ip", "link", "set", "guest0", "netns", str(pid)], check=True)
     run = ended(bench, process)
     equal("failures", ("network", "nothing appeared", "link guest0 appeared") in refused(run, "network"), True)
+
+
+@scenario
+def another_process_with_more_rights(bench):
+    process, _, _ = start(bench, READY)
+    subprocess.Popen([*bench.engine.client, "exec", "-u", "0", *bench.engine.must("ps", "-q").split(), "sleep", "600"], env=bench.engine.environment,
+                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    run = ended(bench, process)
+    refused(run, "privileges")
+
+
+@scenario
+def it_is_paused(bench):
+    process, _, _ = start(bench, READY, limits={"wall_time": f"{3 * bench.slow}s"})
+    bench.engine.must("pause", *bench.engine.must("ps", "-q").split())
+    run = ended(bench, process)
+    equal("cause", run.record["end"]["cause"], "wall-time")
+
+
+@scenario
+def benchsand_is_killed_while_it_starts(bench):
+    """The mounts that the engine was to find are attached then; gc takes them away."""
+    held = threading.Event()
+
+    def asks(method, path, body):
+        if "/containers/create" in path:
+            held.wait(60 * bench.slow)
+        return body
+
+    with Proxy(str(bench.stage.work / "proxy.sock"), bench.socket, asks=asks) as proxy:
+        process = subprocess.Popen(bench.arguments(["true"], socket_path=proxy.address), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60 * bench.slow
+        while not (attached := engines.mounts_below("/run/benchsand")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.kill()
+        process.wait()
+        if not any(point.endswith("/output") for point in attached):
+            attached = engines.mounts_below("/run/benchsand")
+        equal("mounts of a run that was killed", any(point.endswith("/output") for point in attached), True)
+        subprocess.run([bench.stage.program, "gc"], check=True, stdout=subprocess.DEVNULL, timeout=60 * bench.slow)
+        held.set()
+        time.sleep(1)  # the engine may make the container now
+    for container in bench.engine.cli("ps", "-aq").stdout.split():
+        bench.engine.remove(container)
+
+
+@scenario
+def the_daemon_is_killed(bench):
+    if bench.engine.name != "docker":
+        return
+    process, name, pid = start(bench, READY, limits={"wall_time": f"{3 * bench.slow}s"})
+    bench.engine.daemon.kill()
+    bench.engine.daemon.wait()
+    run = ended(bench, process)
+    equal("scored", run.record["verdict"]["scored"], False)
+    equal("exit status", run.status, 3)
+    equal("outcome", run.record["verdict"]["outcome"], "fault")
+    equal("init is there", os.path.exists(f"/proc/{pid}"), False)
+    equal("cgroups", [folder for folder, _, _ in os.walk("/sys/fs/cgroup") if f"/benchsand/{name}" in folder], [])
+    (bench.engine.folder / "d.pid").unlink(missing_ok=True)
+    bench.engine.start()
+    subprocess.run([bench.stage.program, "gc"], check=True, stdout=subprocess.DEVNULL, timeout=60 * bench.slow)
 
 
 @scenario
