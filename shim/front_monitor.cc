@@ -30,7 +30,7 @@ Result<void> FrontMonitor::open_files() {
   TRY_VOID(leave_streams_of_the_engine());
   stdin_ = TRY(standard_input(policy_.stdin_file));
   if (front().image.empty()) {
-    rootfs_ = TRY(open_rootfs(policy_.rootfs));
+    rootfs_ = TRY(open_task_rootfs(policy_));
   } else {
     rootfs_ = TRY(open_container_rootfs(policy_.rootfs));
     TRY_VOID(check_rootfs());
