@@ -15,7 +15,6 @@ struct EngineRunRequest {
   TaskRequest task;
   ApiKind engine = ApiKind::docker;
   std::string results;  // DIR of --out
-  bool without_shim = false;
 };
 
 struct EngineRunReport {

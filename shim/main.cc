@@ -51,7 +51,6 @@ struct Options {
   InstallRequest install;
   std::vector<std::string> settings;
   std::string profile;
-  bool without_shim = false;
   bool json = false, quiet = false, markdown = false, plot = false, ascii = false;
 };
 
@@ -92,8 +91,7 @@ void say_record(const Options& options, const nlohmann::json& record, const std:
 }
 
 Result<int> run_on_engine(const Options& options, ApiKind kind) {
-  const auto report =
-      TRY(TRY(require_engines(options))->run({options.task, kind, options.results, options.without_shim}));
+  const auto report = TRY(TRY(require_engines(options))->run({options.task, kind, options.results}));
   say_record(options, report.record, report.results);
   return record_exit_status(report.record);
 }
@@ -103,9 +101,6 @@ Result<int> run(const Options& options) {
   auto policy = TRY(load_policy(options.task, host_facts(CgroupLayout::v2, {options.engine, "", ""})));
   TRY_VOID(check_task_files(policy));
   if (const auto kind = api_engine(options.engine)) return run_on_engine(options, *kind);
-  if (options.without_shim)
-    return usage("run with --without-shim: " + options.engine +
-                 " is driven by benchsand itself; choose --engine docker or podman");
   const auto host = TRY(require_host(options.engine));
   const auto report = TRY(run_task(host, std::move(policy), options.results));
   say_record(options, report.record, report.results);
@@ -272,12 +267,13 @@ void add_install_options(CLI::App& command, Options& options) {
   command.add_flag("--dry-run", options.install.dry_run, "only print what would change");
 }
 
-void add_task_options(CLI::App& command, Options& options) {
+void add_task_options(CLI::App& command, Options& options, const std::vector<std::string>& engines) {
   command.add_option("TASK.yaml", options.task.task_path, "the task to run")->required();
   command.add_option("--profile", options.profile, "a profile's name, or the path of one (it must hold a '/')");
   command.add_option("--set", options.settings, "change one limit: --set limits.memory=64MiB")->allow_extra_args(false);
-  command.add_option("--engine", options.engine, "who makes the container: crun (default), runc, docker or podman")
-      ->check(CLI::IsMember({"crun", "runc", "docker", "podman"}));
+  std::string names;
+  for (const auto& engine : engines) names += (names.empty() ? "" : ", ") + engine;
+  command.add_option("--engine", options.engine, "who makes the container: " + names)->check(CLI::IsMember(engines));
 }
 
 int complain_of_command(const std::vector<std::string>& words) {
@@ -324,19 +320,18 @@ int main_of(int argc, char** argv) {
     return command;
   };
   CLI::App* run_command = add("run", "run a task and judge it", run);
-  add_task_options(*run_command, options);
+  const std::vector<std::string> delegates = {"crun", "runc"}, engines = {"crun", "runc", "docker", "podman"};
+  add_task_options(*run_command, options, engines);
   run_command->add_option("--out", options.results, "where results go (default ./benchsand-results)");
-  run_command->add_flag("--without-shim", options.without_shim,
-                        "docker, podman: with the engine's own runtime, where fewer walls can be observed");
   run_command->add_flag("--json", options.json, "print the record alone");
   run_command->add_flag("--quiet", options.quiet, "print nothing on stdout");
-  add_task_options(*add("check", "parse a task, decide and print its policy; run nothing", check), options);
+  add_task_options(*add("check", "parse a task, decide and print its policy; run nothing", check), options, engines);
   CLI::App* learn_command =
       add("learn", "run a trusted program without refusals and print the profile it needed", learn);
-  add_task_options(*learn_command, options);
+  add_task_options(*learn_command, options, delegates);
   learn_command->add_option("--out", options.learned_results, "keep the results of the run in this folder");
   CLI::App* bundle_command = add("bundle", "write an OCI bundle for a task; run nothing", bundle);
-  add_task_options(*bundle_command, options);
+  add_task_options(*bundle_command, options, delegates);
   bundle_command->add_option("DIR", options.bundle, "where the bundle goes")->required();
   CLI::App* limits_command = add("limits", "the limits of the profiles, as they are enforced", limits);
   limits_command->add_option("--profile", options.profile, "one profile only");
