@@ -15,6 +15,7 @@ struct EngineRunRequest {
   TaskRequest task;
   ApiKind engine = ApiKind::docker;
   std::string results;  // DIR of --out
+  bool without_shim = false;
 };
 
 struct EngineRunReport {

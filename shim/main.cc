@@ -51,6 +51,7 @@ struct Options {
   InstallRequest install;
   std::vector<std::string> settings;
   std::string profile;
+  bool without_shim = false;
   bool json = false, quiet = false, markdown = false, plot = false, ascii = false;
 };
 
@@ -91,7 +92,8 @@ void say_record(const Options& options, const nlohmann::json& record, const std:
 }
 
 Result<int> run_on_engine(const Options& options, ApiKind kind) {
-  const auto report = TRY(TRY(require_engines(options))->run({options.task, kind, options.results}));
+  const auto report =
+      TRY(TRY(require_engines(options))->run({options.task, kind, options.results, options.without_shim}));
   say_record(options, report.record, report.results);
   return record_exit_status(report.record);
 }
@@ -101,6 +103,9 @@ Result<int> run(const Options& options) {
   auto policy = TRY(load_policy(options.task, host_facts(CgroupLayout::v2, {options.engine, "", ""})));
   TRY_VOID(check_task_files(policy));
   if (const auto kind = api_engine(options.engine)) return run_on_engine(options, *kind);
+  if (options.without_shim)
+    return usage("run with --without-shim: " + options.engine +
+                 " is driven by benchsand itself; choose --engine docker or podman");
   const auto host = TRY(require_host(options.engine));
   const auto report = TRY(run_task(host, std::move(policy), options.results));
   say_record(options, report.record, report.results);
@@ -323,6 +328,8 @@ int main_of(int argc, char** argv) {
   const std::vector<std::string> delegates = {"crun", "runc"}, engines = {"crun", "runc", "docker", "podman"};
   add_task_options(*run_command, options, engines);
   run_command->add_option("--out", options.results, "where results go (default ./benchsand-results)");
+  run_command->add_flag("--without-shim", options.without_shim,
+                        "docker, podman: with the engine's own runtime, where fewer walls can be observed");
   run_command->add_flag("--json", options.json, "print the record alone");
   run_command->add_flag("--quiet", options.quiet, "print nothing on stdout");
   add_task_options(*add("check", "parse a task, decide and print its policy; run nothing", check), options, engines);

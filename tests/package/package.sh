@@ -93,7 +93,7 @@ in_bash() {
   inside bash --norc -c '. /usr/share/bash-completion/completions/benchsand; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _benchsand; echo ${COMPREPLY[*]}' bash "$@"
 }
 [ "$(in_bash benchsand ver)" = verdict ] || fail "bash: ver"
-[ "$(in_bash benchsand run t.yaml --engine '')" = "crun runc" ] || fail "bash: --engine"
+[ "$(in_bash benchsand run t.yaml --engine '')" = "crun docker podman runc" ] || fail "bash: --engine"
 [ "$(in_bash benchsand install --un)" = --uninstall ] || fail "bash: --un"
 [ "$(in_bash benchsand install po)" = podman ] || fail "bash: po"
 [ -z "$(in_bash benchsand verdict x)" ] || fail "bash: a file is bash's own business"
@@ -101,7 +101,7 @@ shells=bash
 if command -v fish >/dev/null; then
   in_fish() { HOME=$work fish --no-config -c "source $completions/fish/vendor_completions.d/benchsand.fish; complete -C '$1'" | cut -f1 | xargs; }
   [ "$(in_fish 'benchsand verd')" = verdict ] || fail "fish: verd"
-  [ "$(in_fish 'benchsand run --engine ')" = "crun runc" ] || fail "fish: --engine"
+  [ "$(in_fish 'benchsand run --engine ')" = "crun docker podman runc" ] || fail "fish: --engine"
   [ "$(in_fish 'benchsand install ')" = "containerd docker podman" ] || fail "fish: install"
   shells="$shells fish"
 fi
