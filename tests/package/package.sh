@@ -93,7 +93,7 @@ in_bash() {
   inside bash --norc -c '. /usr/share/bash-completion/completions/benchsand; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _benchsand; echo ${COMPREPLY[*]}' bash "$@"
 }
 [ "$(in_bash benchsand ver)" = verdict ] || fail "bash: ver"
-[ "$(in_bash benchsand run t.yaml --engine '')" = "crun docker podman runc" ] || fail "bash: --engine"
+[ "$(in_bash benchsand run t.yaml --engine '')" = "crun runc docker podman" ] || fail "bash: --engine"
 [ "$(in_bash benchsand install --un)" = --uninstall ] || fail "bash: --un"
 [ "$(in_bash benchsand install po)" = podman ] || fail "bash: po"
 [ -z "$(in_bash benchsand verdict x)" ] || fail "bash: a file is bash's own business"
