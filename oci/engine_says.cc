@@ -36,8 +36,8 @@ const json& observed(const json& record, const std::string& wall, const std::str
   return at(record, "/evidence/established/" + wall + "/" + name + "/observed");
 }
 
-std::vector<Said> sayings(const std::string& container, const json& record) {
-  const json& limit = at(record, "/policy/limits/memory_bytes");
+std::vector<Said> sayings(const std::string& container, const EngineSays& says, const json& record) {
+  const json limit = says.asks_for_no_swap_limit ? json(-1) : at(record, "/policy/limits/memory_bytes");
   std::vector<Said> list = {
       {"evidence", "/Id", container, "the id that it gave the container"},
       {"memory", "/HostConfig/Memory", observed(record, "memory", "limit"), "the cgroup"},
@@ -114,7 +114,7 @@ void compare_end(ApiKind kind, const json& document, const json& record, std::ve
 std::vector<Failure> disagreements(ApiKind kind, const std::string& container, const EngineSays& says,
                                    const json& record) {
   std::vector<Failure> failures;
-  const auto list = sayings(container, record);
+  const auto list = sayings(container, says, record);
   compare(kind, list, says.created, "before the start", failures);
   compare(kind, list, says.ended, "at the end", failures);
   compare_networks(kind, says.ended, failures);

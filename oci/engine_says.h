@@ -14,6 +14,9 @@ namespace benchsand {
 struct EngineSays {
   nlohmann::json created;  // inspect, before the start
   nlohmann::json ended;    // inspect, after the end
+  // It sees no swap limit on its host, and says that it asks for none (Docker in the root cgroup of cgroup v2). What the kernel
+  // has is another matter, and the wall's.
+  bool asks_for_no_swap_limit = false;
 };
 
 // Each difference breaks its wall and names both values. A key that the engine does not have is a difference too. `record` is

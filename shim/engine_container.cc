@@ -78,6 +78,13 @@ Result<json> inspect_container(EngineClient& engine, const std::string& id) {
   return std::move(answer.body);
 }
 
+Result<bool> asks_for_no_swap_limit(EngineClient& engine, const json& inspect) {
+  const json::json_pointer shown("/HostConfig/MemorySwap");
+  if (engine.kind() != ApiKind::docker || !inspect.contains(shown) || inspect[shown] != -1) return false;
+  const auto answer = TRY(engine.call({"GET", "/info", "ask for swap limits", nullptr, {200}}));
+  return answer.body.is_object() && answer.body.contains("SwapLimit") && answer.body["SwapLimit"] == false;
+}
+
 Result<void> kill_container(EngineClient& engine, const std::string& id) {
   TRY(engine.call({"POST", place(id, "kill"), "kill the container", nullptr, {200, 204, 404, 409}}));
   return {};

@@ -25,6 +25,8 @@ Result<void> start_container(EngineClient& engine, const std::string& id);
 Result<void> wait_for_engine(EngineClient& engine, const std::string& id);
 // As the engine shows it.
 Result<nlohmann::json> inspect_container(EngineClient& engine, const std::string& id);
+// Whether an engine that shows no limit of memory and swap together does so because it sees none on its host, as it says itself.
+Result<bool> asks_for_no_swap_limit(EngineClient& engine, const nlohmann::json& inspect);
 Result<void> kill_container(EngineClient& engine, const std::string& id);
 // With its anonymous volumes, and by force. One that is not there is fine.
 Result<void> remove_container(EngineClient& engine, const std::string& id);

@@ -126,6 +126,7 @@ Result<void> EngineRun::create() {
   engine_->http().stop_at(signals_);
   for (auto& warning : created.warnings) notices_.push_back(std::string(to_text(request_.engine)) + ": " + warning);
   says_.created = TRY(inspect_container(*engine_, created.id));
+  says_.asks_for_no_swap_limit = TRY(asks_for_no_swap_limit(*engine_, says_.created));
   TRY_VOID(require_run(engine_->kind(), created.id, says_.created, id_));
   container_ = std::move(created.id);
   desk_.emplace(TRY(FrontDesk::open(container_, order())));

@@ -51,7 +51,7 @@ def signalled(bench, number, phase):
     return run
 
 
-PHASES = {"before_create": lambda request: request.is_("GET", "/info"), "in_create": lambda request: request.creates,
+PHASES = {"before_create": lambda request: request.is_("GET", "/images/[^/]+/json"), "in_create": lambda request: request.creates,
           "before_start": lambda request: request.inspects, "in_start": lambda request: request.starts}
 
 

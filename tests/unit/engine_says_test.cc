@@ -97,6 +97,13 @@ TEST_CASE("what was said before the start is compared too") {
   CHECK(failures[0].source == "podman inspect: /HostConfig/Privileged, before the start");
 }
 
+TEST_CASE("an engine that sees no swap limit says that it asks for none") {
+  EngineSays says{inspect(), inspect(), true};
+  CHECK(disagreements(ApiKind::docker, kId, says, record()).size() == 2);
+  says.created["HostConfig"]["MemorySwap"] = says.ended["HostConfig"]["MemorySwap"] = -1;
+  CHECK(disagreements(ApiKind::docker, kId, says, record()).empty());
+}
+
 TEST_CASE("a signal is compared as a shell shows it") {
   json ended = record();
   ended["end"] = {{"cause", "signaled"}, {"exit_code", nullptr}, {"signal", 9}};
