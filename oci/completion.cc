@@ -155,9 +155,27 @@ std::string fish(const CommandTree& program) {
   return text;
 }
 
+// A command of commands is completed as one: their names where its arguments are, and the options of all of them.
+CommandTree flattened(CommandTree command) {
+  if (command.commands.empty()) return command;
+  CommandOption names{"COMMAND", "", true, {}, false};
+  for (const auto& inner : command.commands) {
+    names.values.push_back(inner.name);
+    for (const auto& option : inner.options) {
+      const auto same = [&](const CommandOption& other) { return other.name == option.name; };
+      if (std::none_of(command.options.begin(), command.options.end(), same)) command.options.push_back(option);
+    }
+  }
+  command.positionals.insert(command.positionals.begin(), std::move(names));
+  command.commands.clear();
+  return command;
+}
+
 }  // namespace
 
-Result<std::string> completion(const CommandTree& program, const std::string& shell) {
+Result<std::string> completion(const CommandTree& whole, const std::string& shell) {
+  CommandTree program = whole;
+  for (auto& command : program.commands) command = flattened(std::move(command));
   if (shell == "bash") return bash(program);
   if (shell == "zsh") return zsh(program);
   if (shell == "fish") return fish(program);

@@ -20,7 +20,7 @@ struct FrontOrder {
   std::string profile_sha256;
   std::vector<Setting> settings;
   std::string results;  // DIR of --out, absolute
-  std::string image;    // the engine's id of the image that is the root file system; empty: the task's own
+  std::string image;    // the digest of the task's image, which is unpacked; empty: the task has none
 };
 
 std::string front_order_json(const FrontOrder& order);

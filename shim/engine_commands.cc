@@ -2,12 +2,14 @@
 #include "shim/engine_commands.h"
 
 #include "shim/engine_gc.h"
+#include "shim/engine_images.h"
 #include "shim/engine_run.h"
 
 namespace benchsand {
 
 const EngineCommands* engine_commands() {
-  static constexpr EngineCommands commands{run_on_engine, collect_engine_garbage};
+  static constexpr EngineCommands commands{run_on_engine, collect_engine_garbage, serve_engine_images,
+                                           unpack_stored_image};
   return &commands;
 }
 

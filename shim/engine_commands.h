@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "oci/engine_endpoint.h"
+#include "shim/image_commands.h"
 #include "shim/load.h"
 #include "shim/run.h"
 
@@ -28,6 +29,10 @@ struct EngineCommands {
   Result<EngineRunReport> (*run)(const EngineRunRequest& request);
   // What benchsands that have ended left in the engines' stores; a line for each thing.
   std::vector<std::string> (*collect)();
+  // Of the store of request.engine.
+  Result<std::string> (*images)(const ImageRequest& request);
+  // The digest of the config of an image that Docker or Podman has, once it is unpacked.
+  Result<std::string> (*unpack_image)(const ImageRef& image);
 };
 
 // Null in the program that has no libcurl.

@@ -16,12 +16,14 @@
 #include "shim/container_state.h"
 #include "shim/engine_container.h"
 #include "shim/engine_empty_image.h"
+#include "shim/engine_images.h"
 #include "shim/engine_owner.h"
 #include "shim/engine_plain.h"
 #include "shim/engine_service.h"
 #include "shim/front_desk.h"
 #include "shim/record_store.h"
 #include "shim/result_folder.h"
+#include "shim/rootfs.h"
 #include "shim/run_folder.h"
 
 namespace benchsand {
@@ -46,6 +48,7 @@ class EngineRun {
 
  private:
   Result<void> reach_engine();
+  Result<void> choose_image();
   Result<void> create();
   Result<void> start();
   Result<void> meet_monitor();
@@ -67,9 +70,10 @@ class EngineRun {
   std::optional<ResultFolder> results_;
   std::optional<PodmanService> service_;
   std::optional<EngineClient> engine_;
-  std::string runtime_, image_;  // image_: the engine's, when it is the root file system
-  std::string asked_for_;        // the container's name, from when there may be one
-  std::string container_;        // its id; empty: there is none, or it is not ours
+  std::string runtime_, image_;     // image_: as the engine knows it
+  std::optional<Rootfs> unpacked_;  // the task's image: nobody removes it meanwhile
+  std::string asked_for_;           // the container's name, from when there may be one
+  std::string container_;           // its id; empty: there is none, or it is not ours
   std::optional<FrontDesk> desk_;
   ControlConnection monitor_;
   EngineSays says_;
@@ -88,7 +92,18 @@ Result<void> EngineRun::prepare() {
   results_ = TRY(ResultFolder::plan(request_.results, id_));
   TRY_VOID(reach_engine());
   engine_->http().stop_at(signals_);
+  return choose_image();
+}
+
+// An empty one, over which the monitor mounts what the task says. The task's own image is unpacked, as for a direct run: what an
+// engine made of it would have volumes and files of the engine's, and be its word.
+Result<void> EngineRun::choose_image() {
   image_ = TRY(empty_image(*engine_));
+  if (!policy_.image) return {};
+  if (policy_.image->form == ImageForm::stored) policy_.image_digest = TRY(unpack_image_of(*engine_, *policy_.image));
+  Policy noted = policy_;  // the monitor notes it for the record
+  unpacked_ = TRY(open_task_rootfs(noted));
+  policy_.image_digest = noted.image_digest;
   return {};
 }
 
@@ -143,6 +158,7 @@ FrontOrder EngineRun::order() const {
   order.profile_sha256 = documents_.profile_text.sha256;
   order.settings = request_.task.settings;
   order.results = results_->base();
+  order.image = policy_.image_digest;
   return order;
 }
 

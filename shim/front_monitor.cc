@@ -29,12 +29,7 @@ FrontMonitor::~FrontMonitor() {
 Result<void> FrontMonitor::open_files() {
   TRY_VOID(leave_streams_of_the_engine());
   stdin_ = TRY(standard_input(policy_.stdin_file));
-  if (front().image.empty()) {
-    rootfs_ = TRY(open_task_rootfs(policy_));
-  } else {
-    rootfs_ = TRY(open_container_rootfs(policy_.rootfs));
-    TRY_VOID(check_rootfs());
-  }
+  rootfs_ = TRY(open_task_rootfs(policy_));
   TRY_VOID(prepare_mount_points(*rootfs_, policy_));
   inputs_ = TRY(open_inputs(policy_));
   TRY_VOID(require_results_apart(front().results, *rootfs_, inputs_));

@@ -99,6 +99,14 @@ Result<std::optional<UsedImage>> ImageCache::use(const std::string& digest, cons
   return used;
 }
 
+Result<std::optional<UsedImage>> ImageCache::use_by_id(const std::string& id, const std::string& name) const {
+  if (auto ready = TRY(use(id, name))) return ready;
+  for (const auto& image : TRY(list()))
+    if (image.entry && std::find(image.entry->ids.begin(), image.entry->ids.end(), id) != image.entry->ids.end())
+      return use(image.entry->digest, name);
+  return std::nullopt;
+}
+
 Result<UsedImage> ImageCache::take(const ImageSource& source, const std::string& name,
                                    const std::vector<std::string>& ids) const {
   const std::string hex = digest_hex(source.digest());
@@ -139,6 +147,42 @@ Result<void> ImageCache::unpack(const UnpackCache::Unpacking& unpacking, const I
   entry.config = source.config();
   TRY_VOID(sys::create_file(top, kUsed, "", 0600));
   return sys::create_file(top, kEntry, text_of(entry), 0600);
+}
+
+// Whatever cannot be read is listed all the same, so that it can be removed.
+ListedImage ImageCache::listed(const std::string& hex) const {
+  ListedImage image{hex, {}, 0, false};
+  const auto top = sys::open_directory(cache_.dir().get(), hex);
+  const auto used = top ? sys::openat(top->get(), kUsed, O_RDWR | O_NOFOLLOW) : Result<Fd>(usage(""));
+  if (!used) return image;
+  if (const auto facts = sys::fstat(*used, hex)) image.used = static_cast<std::uint64_t>(facts->st_mtime);
+  const auto alone = sys::try_flock(*used, hex);
+  image.in_use = alone && !*alone;
+  const auto text = sys::read_file(top->get(), kEntry);
+  auto entry = text ? parse_image_entry(*text, hex) : Result<ImageEntry>(usage(""));
+  if (entry) image.entry = std::move(*entry);
+  return image;
+}
+
+Result<std::vector<ListedImage>> ImageCache::list() const {
+  std::vector<ListedImage> images;
+  for (const auto& name : TRY(sys::list_directory(cache_.dir().get(), ".")))
+    if (is_digest("sha256:" + name)) images.push_back(listed(name));
+  return images;
+}
+
+Result<bool> ImageCache::remove(const std::string& hex) const {
+  const auto top = TRY(cache_.open(hex));
+  if (!top) return false;
+  const auto used = sys::openat(top->get(), kUsed, O_RDWR | O_NOFOLLOW);
+  if (!used && used.error().error_number != ENOENT) return std::unexpected(used.error());
+  if (used && !TRY(sys::try_flock(*used, hex))) return false;
+  // Locked as an unpacking is, so that gc leaves it to us, and under a name that gc clears should we be killed.
+  TRY_VOID(sys::flock(*top, hex, true));
+  const std::string aside = hex + "." + TRY(sys::random_hex(6));
+  TRY_VOID(sys::renameat(cache_.dir().get(), hex, aside));
+  TRY_VOID(sys::remove_tree(cache_.dir().get(), aside));
+  return true;
 }
 
 Result<std::vector<std::string>> collect_image_garbage() {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "oci/image_entry.h"
+#include "oci/image_list.h"
 #include "shim/image_source.h"
 #include "shim/unpack_cache.h"
 
@@ -27,14 +28,21 @@ class ImageCache {
 
   // Nullopt: it is not unpacked. `name` is noted as one by which it was asked for.
   Result<std::optional<UsedImage>> use(const std::string& digest, const std::string& name) const;
+  // By what an engine calls it, which need not be its digest.
+  Result<std::optional<UsedImage>> use_by_id(const std::string& id, const std::string& name) const;
   // Unpacks it unless that was done before. `ids` are noted.
   Result<UsedImage> take(const ImageSource& source, const std::string& name,
                          const std::vector<std::string>& ids = {}) const;
 
+  std::string path() const { return kImageCache; }
+  Result<std::vector<ListedImage>> list() const;
+  // False: a run uses it, or it is gone.
+  Result<bool> remove(const std::string& hex) const;
   Result<std::vector<std::string>> collect_garbage() const { return cache_.collect_garbage(); }
 
  private:
   explicit ImageCache(UnpackCache cache) : cache_(std::move(cache)) {}
+  ListedImage listed(const std::string& hex) const;
   Result<void> unpack(const UnpackCache::Unpacking& unpacking, const ImageSource& source, ImageEntry entry) const;
 
   UnpackCache cache_;

@@ -40,10 +40,11 @@ std::string image_architecture() {
   return machine;
 }
 
-ImageSource::ImageSource(const ImageRef& image) : image_(image), where_("the image " + to_text(image)) {}
+ImageSource::ImageSource(const ImageRef& image, const std::string& called)
+    : image_(image), where_(called.empty() ? "the image " + to_text(image) : called) {}
 
-Result<ImageSource> ImageSource::open(const ImageRef& image) {
-  ImageSource source(image);
+Result<ImageSource> ImageSource::open(const ImageRef& image, const std::string& called) {
+  ImageSource source(image, called);
   source.parts_ = TRY(image_parts(image.path, source.where_));
   TRY_VOID(image.form == ImageForm::oci ? source.read_oci() : source.read_archived());
   TRY_VOID(check_image(source.config_, source.layers_.size(), image_architecture(), source.where_));

@@ -18,7 +18,8 @@ class ImageSource {
  public:
   // Reads the documents of an oci: or docker-archive: image. If `image` has a digest, it must be one of the image's own: of its
   // config, manifest or index. Kind usage.
-  static Result<ImageSource> open(const ImageRef& image);
+  // `called` is what messages call it, if that is not its reference.
+  static Result<ImageSource> open(const ImageRef& image, const std::string& called = "");
 
   const std::string& digest() const { return digest_; }  // of the config: with its diff_ids, of all that is unpacked
   const ImageConfig& config() const { return config_; }
@@ -38,7 +39,7 @@ class ImageSource {
     std::string name;  // of the part
     std::optional<std::string> digest;
   };
-  explicit ImageSource(const ImageRef& image);
+  ImageSource(const ImageRef& image, const std::string& called);
   Result<void> read_oci();
   Result<void> read_archived();
   Result<std::string> document(const ImagePart& part);

@@ -36,6 +36,7 @@ Result<LearnReport> learn_profile(const LearnRequest& request) {
   TRY_VOID(require_learning_engine(request.engine));
   const auto documents = TRY(load_documents(request.task));
   auto policy = TRY(decide_policy(documents, host_facts(CgroupLayout::v2, {request.engine, "", ""})));
+  TRY_VOID(settle_image(request.task, policy));
   policy.seccomp = learning_rules(policy.seccomp);
   policy.relaxations.emplace_back("learn: every call let run");
   TRY_VOID(check_task_files(policy));

@@ -11,7 +11,7 @@
 #include "oci/image_notices.h"
 #include "oci/sha256.h"
 #include "shim/builtin_profiles.h"
-#include "shim/image_source.h"
+#include "shim/image_cache.h"
 #include "shim/run_folder.h"
 #include "shim/seccomp_notify.h"
 
@@ -96,7 +96,19 @@ Result<Policy> decide_policy(const Documents& documents, const HostFacts& host) 
 }
 
 Result<Policy> load_policy(const TaskRequest& request, const HostFacts& host) {
-  return decide_policy(TRY(load_documents(request)), host);
+  auto policy = TRY(decide_policy(TRY(load_documents(request)), host));
+  TRY_VOID(settle_image(request, policy));
+  return policy;
+}
+
+Result<void> settle_image(const TaskRequest& request, Policy& policy) {
+  if (!request.unpack_stored || !policy.image || policy.image->form != ImageForm::stored) return {};
+  const auto cache = policy.image->digest.empty() ? std::nullopt : TRY(ImageCache::find());
+  if (cache && TRY(cache->use(policy.image->digest, to_text(*policy.image))))
+    policy.image_digest = policy.image->digest;
+  else
+    policy.image_digest = TRY(request.unpack_stored(*policy.image));
+  return {};
 }
 
 HostFacts host_facts(CgroupLayout layout, const DelegateFacts& delegate) {

@@ -1,6 +1,7 @@
 // From what the command line names to a policy: reads task and profile, asks the host for its facts, decides.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@ struct TaskRequest {
   std::string task_path;
   std::optional<std::string> profile;  // a name, or a path when it holds a '/'
   std::vector<Setting> settings;
+  // Unpacks an image that an engine has, and gives its digest. Absent: nothing is asked of an engine.
+  std::function<Result<std::string>(const ImageRef&)> unpack_stored{};
 };
 
 inline constexpr const char* kProfileDirectory = "/etc/benchsand/profiles/";
@@ -38,6 +41,9 @@ struct Documents {
 };
 Result<Documents> load_documents(const TaskRequest& request);
 Result<Policy> decide_policy(const Documents& documents, const HostFacts& host);
+
+// Of a task whose image is in an engine's store: unpacks it, unless it is named by its digest and was unpacked before.
+Result<void> settle_image(const TaskRequest& request, Policy& policy);
 
 Result<Policy> load_policy(const TaskRequest& request, const HostFacts& host);
 

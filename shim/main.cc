@@ -9,9 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 
-#include "oci/bundle.h"
 #include "oci/html_page.h"
 #include "oci/limits_page.h"
 #include "oci/plot.h"
@@ -21,11 +19,13 @@
 #include "shim/command_tree.h"
 #include "shim/doctor.h"
 #include "shim/engine_commands.h"
+#include "shim/image_commands.h"
 #include "shim/install.h"
 #include "shim/learn.h"
 #include "shim/record_store.h"
 #include "shim/rootfs.h"
 #include "shim/run.h"
+#include "shim/task_bundle.h"
 #include "shim/teardown.h"
 
 namespace benchsand {
@@ -55,7 +55,14 @@ struct Options {
   bool json = false, quiet = false, markdown = false, plot = false, ascii = false;
 };
 
+Result<const EngineCommands*> require_engines(const Options& options);
+std::optional<ApiKind> api_engine(const std::string& engine);
+
 Result<void> finish_request(Options& options) {
+  if (!api_engine(options.engine))
+    options.task.unpack_stored = [&options](const ImageRef& image) -> Result<std::string> {
+      return TRY(require_engines(options))->unpack_image(image);
+    };
   if (!options.profile.empty()) options.task.profile = options.profile;
   for (const auto& text : options.settings) {
     const auto equals = text.find('=');
@@ -116,7 +123,9 @@ Result<int> run(const Options& options) {
 }
 
 Result<int> check(const Options& options) {
-  auto policy = TRY(load_policy(options.task, facts_without_a_run(options.engine)));
+  TaskRequest looked_at = options.task;
+  looked_at.unpack_stored = nullptr;
+  auto policy = TRY(load_policy(looked_at, facts_without_a_run(options.engine)));
   TRY_VOID(check_task_files(policy));
   TRY_VOID(look_at_image(policy));
   nlohmann::json document = policy_json(policy);
@@ -142,28 +151,8 @@ Result<int> learn(const Options& options) {
   return kFailed;
 }
 
-// A bundle that `crun run` or `runc run` takes as it is: no listener, the output a plain directory beside it.
 Result<int> bundle(const Options& options) {
-  const HostFacts facts = facts_without_a_run(options.engine);
-  auto policy = TRY(load_policy(options.task, facts));
-  TRY_VOID(check_task_files(policy));
-  const auto rootfs = TRY(open_task_rootfs(policy));
-  TRY_VOID(prepare_mount_points(rootfs, policy));
-  std::error_code failed;
-  std::filesystem::create_directories(options.bundle + "/output", failed);
-  if (failed) return usage("make the bundle " + options.bundle + ": " + failed.message());
-  const std::string dir = std::filesystem::canonical(options.bundle).string();
-  BundlePlaces places;
-  places.rootfs = rootfs.path;
-  places.output = dir + "/output";
-  places.swap_file_exists = false;
-  const std::string config = render_bundle(policy, facts, places);
-  if (const auto made = sys::create_file(sys::kHere, dir + "/config.json", config, 0644); !made)
-    return usage("make the bundle " + options.bundle + ": " + made.error().message + "; a bundle is never overwritten");
-  if (::chown((dir + "/output").c_str(), policy.uid, policy.gid) != 0)
-    return sys_error("chown", dir + "/output", errno);
-  say(dir + "/config.json\nRun it with: " + options.engine + " run --bundle " + dir + " NAME" +
-      (policy.stdin_file.empty() ? "" : " < " + policy.stdin_file) + "\n");
+  say(TRY(write_task_bundle(options.task, facts_without_a_run(options.engine), options.bundle)));
   return kSucceeded;
 }
 
@@ -262,6 +251,10 @@ Result<int> install(const Options& options) {
   return kSucceeded;
 }
 
+Result<std::string> images(const Options& options, const ImageRequest& request) {
+  return request.engine ? TRY(require_engines(options))->images(request) : serve_images(request);
+}
+
 void add_install_options(CLI::App& command, Options& options) {
   command.add_option("ENGINE", options.for_engine, "docker, podman or containerd")
       ->required()
@@ -283,9 +276,9 @@ void add_task_options(CLI::App& command, Options& options, const std::vector<std
 
 int complain_of_command(const std::vector<std::string>& words) {
   const std::string what = words.empty() ? "no command was given" : "unknown command '" + words.front() + "'";
-  return complain(Error{Error::Kind::usage, what +
-                                                "; the commands are run, check, bundle, learn, verdict, records, "
-                                                "limits, doctor, gc, install and completion (see benchsand --help)"});
+  return complain(
+      Error{Error::Kind::usage, what + "; the commands are run, check, bundle, learn, verdict, records, "
+                                       "limits, doctor, gc, image, install and completion (see benchsand --help)"});
 }
 
 int complain_of_use(const CLI::App& app, std::string what) {
@@ -357,6 +350,11 @@ int main_of(int argc, char** argv) {
   add("gc", "clear what killed runs left behind", gc);
   add_install_options(*add("install", "make the runtime known to a container engine, or take it out again", install),
                       options);
+  add_image_commands(app, [&](const ImageRequest& request) {
+    const auto text = images(options, request);
+    if (text) say(*text);
+    status = text ? kSucceeded : complain(text.error());
+  });
   CLI::App* completion_command = app.add_subcommand("completion", "print a script by which a shell completes commands");
   completion_command->add_option("SHELL", options.shell, "bash, zsh or fish")
       ->required()

@@ -169,13 +169,18 @@ void note_image(Policy& policy, const UsedImage& image) {
 
 Result<UsedImage> use_image(const Policy& policy) {
   const std::string name = to_text(*policy.image);
-  if (policy.image->form != ImageForm::stored)
-    return TRY(ImageCache::make()).take(TRY(ImageSource::open(*policy.image)), name);
+  if (policy.image->form != ImageForm::stored) {
+    const auto source = TRY(ImageSource::open(*policy.image));
+    if (!policy.image_digest.empty() && policy.image_digest != source.digest())
+      return usage("use " + source.where() + ": it was " + policy.image_digest + " when the run was ordered, and is " +
+                   source.digest() + " now");
+    return TRY(ImageCache::make()).take(source, name);
+  }
   const auto cache = TRY(ImageCache::find());
   const std::string& digest = policy.image_digest.empty() ? policy.image->digest : policy.image_digest;
   if (cache && !digest.empty())
     if (auto ready = TRY(cache->use(digest, name))) return std::move(*ready);
-  return usage("use the image " + name + ": it is not unpacked yet, and this program does not ask Docker or Podman");
+  return fault("use the image " + name + ": it is not unpacked any more; run the task again");
 }
 
 }  // namespace

@@ -59,10 +59,9 @@ Result<Documents> ordered_documents(const FrontOrder& front) {
   return documents;
 }
 
-// What a `benchsand run` has ordered: the task decides, and the engine brings the root file system.
+// What a `benchsand run` has ordered: the task decides, and the engine brings the time to start.
 Result<void> take_task(const Documents& documents, const HostFacts& host, ContainerOrder& order) {
   const std::vector<std::string> program = order.admission.task.command;
-  const std::string rootfs = order.admission.task.rootfs;
   order.policy = TRY(decide_policy(documents, host));
   if (!order.admission.refusals.empty()) return {};
   if (program != order.policy.command)
@@ -71,7 +70,7 @@ Result<void> take_task(const Documents& documents, const HostFacts& host, Contai
   if (order.admission.terminal)
     order.admission.refusals.push_back({"stdio", "a terminal, which the task did not ask for",
                                         "ask why " + order.front->order.engine + " changes what it is told"});
-  if (!order.front->order.image.empty()) order.policy.rootfs = rootfs;
+  order.policy.image_digest = order.front->order.image;
   order.admission.output = {order.policy.output, ""};
   order.admission.edits.push_back({"/", "what the engine was asked for", "the task's policy", "evidence"});
   return {};

@@ -45,6 +45,19 @@ TEST_CASE("a completion for each shell") {
   CHECK(has(fish, "complete -c tool -n '__fish_seen_subcommand_from install' -f -a 'docker podman'\n"));
 }
 
+TEST_CASE("a command of commands is completed as one") {
+  CommandTree tree = sample();
+  const CommandTree ls{"ls", "list", {{"--engine", "of", true, {"docker"}, false}}, {}, {}};
+  const CommandTree rm{
+      "rm", "remove", {{"--engine", "of", true, {"docker"}, false}, {"--old", "", false, {}, false}}, {}, {}};
+  tree.commands.push_back({"image", "images", {}, {}, {ls, rm}});
+  CHECK(has(*completion(tree, "bash"), "    image:-*) words='--engine --old' ;;\n"));
+  CHECK(has(*completion(tree, "bash"), "    image:*) words='ls rm' ;;\n"));
+  CHECK(has(*completion(tree, "bash"), "    image:--engine) words='docker' ;;\n"));
+  CHECK(has(*completion(tree, "zsh"), "':COMMAND:(ls rm)'"));
+  CHECK(has(*completion(tree, "fish"), "complete -c tool -n '__fish_seen_subcommand_from image' -f -a 'ls rm'\n"));
+}
+
 TEST_CASE("a shell that has no completion") {
   const auto none = completion(sample(), "csh");
   REQUIRE_FALSE(none);
