@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "oci/json_path.h"
 #include "oci/record.h"
 
 namespace benchsand {
@@ -10,19 +11,7 @@ using nlohmann::json;
 
 namespace {
 
-// By names alone: a JSON pointer of the library reads numbers with errno, which oci/ does not have.
-const json& at(const json& document, const std::string& pointer) {
-  static const json absent;
-  const json* found = &document;
-  for (std::size_t start = 1; start <= pointer.size();) {
-    const std::size_t end = std::min(pointer.find('/', start), pointer.size());
-    const auto next = found->is_object() ? found->find(pointer.substr(start, end - start)) : found->end();
-    if (next == found->end()) return absent;
-    found = &*next;
-    start = end + 1;
-  }
-  return *found;
-}
+constexpr auto at = json_at;
 
 // What is compared, engine against kernel; `null` where the kernel's side is not in the record, which then has no score anyway.
 struct Said {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "oci/json_path.h"
 #include "oci/yaml_tree.h"
 
 namespace benchsand {
@@ -12,15 +13,13 @@ namespace {
 
 // Absent, null and empty are the same to engines.
 std::string text_at(const json& object, const char* pointer) {
-  const json::json_pointer place(pointer);
-  return object.contains(place) && object.at(place).is_string() ? object.at(place).get<std::string>() : "";
+  const json& found = json_at(object, pointer);
+  return found.is_string() ? found.get<std::string>() : "";
 }
 
 std::vector<std::string> texts_at(const json& object, const char* pointer) {
-  const json::json_pointer place(pointer);
+  const json& found = json_at(object, pointer);
   std::vector<std::string> list;
-  if (!object.contains(place)) return list;
-  const json& found = object.at(place);
   if (found.is_string()) list.push_back(found);
   if (found.is_array())
     for (const auto& item : found)
@@ -49,9 +48,8 @@ Result<StoredImage> parse_stored_image(const json& answer, const std::string& wh
   config.command = texts_at(answer, "/Config/Cmd");
   config.user = text_at(answer, "/Config/User");
   config.workdir = text_at(answer, "/Config/WorkingDir");
-  const json::json_pointer volumes("/Config/Volumes");
-  if (answer.contains(volumes) && answer.at(volumes).is_object())
-    for (const auto& [path, nothing] : answer.at(volumes).items()) config.volumes.push_back(path);
+  if (const json& volumes = json_at(answer, "/Config/Volumes"); volumes.is_object())
+    for (const auto& [path, nothing] : volumes.items()) config.volumes.push_back(path);
   return image;
 }
 
