@@ -7,18 +7,22 @@ namespace {
 constexpr const char *kRepository = "benchsand-rootfs", *kTag = "empty", *kName = "benchsand-rootfs:empty";
 constexpr std::size_t kEmptyTar = 10240;  // a tar archive of nothing is zeros, and this long
 
+// Podman finds a short name or does not, as its registries.conf has it.
+std::string full_name(const EngineClient& engine) {
+  return (engine.kind() == ApiKind::podman ? "localhost/" : "") + std::string(kName);
+}
+
 std::string import_target(const EngineClient& engine) {
   const std::string label = url_encoded("LABEL benchsand.rootfs=empty");
   if (engine.kind() == ApiKind::docker)
     return engine.target(std::string("/images/create?fromSrc=-&repo=") + kRepository + "&tag=" + kTag +
                          "&changes=" + label);
-  return engine.target("/images/import?reference=" + url_encoded(std::string("localhost/") + kName) +
-                       "&changes=" + label);
+  return engine.target("/images/import?reference=" + url_encoded(full_name(engine)) + "&changes=" + label);
 }
 
 Result<std::string> id_of(EngineClient& engine) {
   const auto answer = TRY(engine.call({"GET",
-                                       "/images/" + url_encoded(kName) + "/json",
+                                       "/images/" + url_encoded(full_name(engine)) + "/json",
                                        "look for the image " + std::string(kName),
                                        nullptr,
                                        {200, 404}}));

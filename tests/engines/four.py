@@ -101,8 +101,8 @@ def walls(bench, run):
     lines = {}
     for line in told.stdout.splitlines():
         word, rest = line.split(None, 1)
-        if rest.startswith("host: "):
-            continue  # what others did meanwhile
+        if rest.startswith(("host: ", "docker: ", "podman: ")):
+            continue  # what others did meanwhile; an engine's own warnings
         # A delegate's own words; and an engine's init is held until it was counted, where a direct run's is not.
         rest = re.sub(r"observed start the container with .*", "observed #", rest)
         rest = rest.replace("left-over processes not counted: init ended before", "0 left-over processes killed")
