@@ -11,7 +11,7 @@ RUN cmake -G Ninja -S /source -B /build -DCMAKE_BUILD_TYPE=${BUILD_TYPE} && cmak
 
 FROM ${BASE}
 COPY tests/setup/packages.sh /
-RUN /packages.sh run && rm -rf /packages.sh /var/lib/apt/lists/*
 COPY --from=build /build/benchsand_*.deb /
-RUN dpkg -i /benchsand_*.deb && rm /benchsand_*.deb
+# apt and not dpkg: benchsand-engines wants libcurl and others.
+RUN /packages.sh run && apt-get install -y --no-install-recommends /benchsand_*.deb && rm -rf /packages.sh /benchsand_*.deb /var/lib/apt/lists/*
 ENTRYPOINT ["benchsand"]
