@@ -257,7 +257,10 @@ Result<json> EngineRun::found_record() {
   if (TRY(sys::exists(sys::kHere, results_->partial_path() + "/record.json")))
     return parsed(results_->partial_path() + "/record.json");
   const auto found = TRY(TRY(RecordStore::open()).look_up(container_));
-  return parsed(found.path);
+  auto record = TRY(parsed(found.path));
+  // An engine may have given the id of a container that has a score already.
+  if (record["verdict"]["scored"] == true) return fault("read " + found.path + ": it is the record of another run");
+  return record;
 }
 
 json EngineRun::record_of_nothing(const std::string& fault) const {
