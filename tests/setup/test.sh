@@ -9,12 +9,17 @@ export BENCHSAND_CACHE
 
 "$setup/packages.sh"
 "$setup/host.sh"
+# Two at a time, and while the compiler works: they wait for the mirror as often as for the processor.
+printf '%s\n' build image jvm node native python tiny | xargs -P 2 -n 1 "$setup/rootfs.sh" >/dev/null &
+systems=$!
+trap 'kill "$systems" 2>/dev/null || true' EXIT
 for tests in unit_tests host_tests; do
-  "$setup/build.sh" build-sanitized $tests -DCMAKE_BUILD_TYPE=Debug -DBENCHSAND_SANITIZE=ON
+  # Of debug information the lines alone, which is what a sanitizer's report names.
+  "$setup/build.sh" build-sanitized $tests -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-g1 -DBENCHSAND_SANITIZE=ON
 done
 "$setup/build.sh" build all -DBENCHSAND_SANITIZED_BUILD="$PWD/build-sanitized"
-# Two at a time: they wait for the mirror as often as for the processor.
-printf '%s\n' build image jvm node native python tiny | xargs -P 2 -n 1 "$setup/rootfs.sh" >/dev/null
+wait "$systems"
+trap - EXIT
 
 status=0
 ctest --test-dir build -j 2 --output-on-failure --output-junit junit.xml "$@" || status=$?
