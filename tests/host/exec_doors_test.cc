@@ -86,7 +86,9 @@ int exec_beside(const std::string& keeper, const std::string& command) {
 Executed run_with_exec(const std::string& engine, const TempFolder& folder, bool announced,
                        const std::string& capabilities, const std::string& script) {
   const Host host = host_of(engine);
-  const Policy policy = policy_of(folder, task_text("[/bin/sh, -c, 'until [ -e /output/done ]; do sleep 0.1; done']"));
+  Policy policy = policy_of(folder, task_text("[/bin/sh, -c, 'until [ -e /output/done ]; do sleep 0.3; done']"));
+  // On a slow machine no limit may end it before the exec is there.
+  policy.limits.cpu_time_us = policy.limits.wall_time_us = 300'000'000;
   const std::string process = folder.write("process.json", process_of(engine, policy, script, capabilities));
   std::string id;
   pid_t child = -1;
