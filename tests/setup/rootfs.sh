@@ -10,7 +10,7 @@
 #   build   the essential packages, compilers for C and C++, make, CMake, Ninja, git
 #   image   what the Dockerfile starts from: apt, and everything that benchsand is built with and runs on
 # DIR defaults to ${BENCHSAND_CACHE:-/var/cache/benchsand}/KIND-rootfs. An existing one is used as it is: a half-built
-# one never bears that name. Remove the directory to have it built again.
+# one never bears that name. Remove the directory to have it built again; image is, when its packages have changed.
 set -eu
 
 say() { echo "rootfs: $*" >&2; }
@@ -62,13 +62,15 @@ build_jvm() {
 }
 build_build() { from_packages "$1" gcc,g++,make,cmake,ninja-build,git; }
 # Whole packages, with their documentation; the lists of packages.sh, so that nothing is left to be fetched.
+image_packages() { "$(dirname "$0")/packages.sh" --list build run | tr '\n' ','; }
 build_image() {
-  packages=$("$(dirname "$0")/packages.sh" --list build run | tr '\n' ',')
+  packages=$(image_packages)
   # shellcheck disable=SC1091,SC2046 # VERSION_CODENAME; a list of files
   mmdebstrap --quiet --mode=root --variant=minbase --include="${packages%,}" \
     "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$1" $(distribution_sources)
   rm -rf "${1:?}/dev" "$1/etc/hostname" "$1/etc/resolv.conf"
   mkdir "$1/dev"
+  echo "$packages" >"$1/etc/benchsand-packages"
 }
 
 kind=${1:-}
@@ -86,6 +88,11 @@ mkdir -p "$parent"
 # Two builders of one kind at once: the second waits and finds it done.
 exec 9>"$parent/.$kind.lock"
 flock 9
+# One that was built before benchsand needed another package is none.
+if [ "$kind" = image ] && [ -d "$dir" ] && [ "$(cat "$dir/etc/benchsand-packages" 2>/dev/null)" != "$(image_packages)" ]; then
+  say "its packages have changed: removing $dir"
+  rm -rf --one-file-system "${dir:?}"
+fi
 if [ ! -d "$dir" ]; then
   say "building $dir"
   new=$(mktemp -d "$parent/.new-XXXXXX")
