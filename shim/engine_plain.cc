@@ -8,6 +8,7 @@
 #include "oci/engine_says.h"
 #include "oci/without_runtime.h"
 #include "shim/engine_container.h"
+#include "shim/engine_images.h"
 #include "shim/engine_owner.h"
 #include "shim/engine_service.h"
 #include "shim/front_desk.h"
@@ -148,22 +149,6 @@ Result<std::string> runtime_of_the_host() {
   return find_delegate_path("runc");
 }
 
-// As the engine has it: its word, as all that is said of the root file system here.
-Result<std::string> image_for(EngineClient& engine, Policy& policy) {
-  const std::string kind = to_text(engine.kind());
-  if (!policy.image || policy.image->form != ImageForm::stored)
-    return usage("run on " + kind +
-                 " without benchsand's runtime: the root file system must be an image of its store, as in " +
-                 "`image: NAME`; import it first (" + kind + " import, " + kind + " load)");
-  const std::string name = to_text(*policy.image);
-  const auto answer =
-      TRY(engine.call({"GET", "/images/" + url_encoded(name) + "/json", "look for the image " + name, nullptr, {200}}));
-  const json& id = at(answer.body, {"Id"});
-  if (!id.is_string()) return fault("look for the image " + name + ": " + kind + " does not say its id");
-  policy.image_digest = (id.get<std::string>().starts_with("sha256:") ? "" : "sha256:") + id.get<std::string>();
-  return id.get<std::string>();
-}
-
 }  // namespace
 
 Result<bool> is_without_shim(const EngineRunRequest& request) {
@@ -186,7 +171,7 @@ Result<EngineRunReport> run_without_shim(const EngineRunRequest& request, Policy
     return fault(
         "run on " + std::string(to_text(request.engine)) + " at " + engine.endpoint().text() +
         " without benchsand's runtime: its containers cannot be looked at from here; run benchsand on that host");
-  const std::string image = TRY(image_for(engine, policy));
+  const std::string image = TRY(image_in_engine(engine, policy));
   policy.notices.push_back(std::string(to_text(request.engine)) +
                            (request.without_shim ? " is used without benchsand's runtime"
                                                  : " does not know benchsand's runtime (cure: benchsand install)") +

@@ -19,6 +19,7 @@ sys.dont_write_bytecode = True
 
 import engine as engines
 import image_files
+import plain
 from harness import Wrong, equal, left_behind
 
 CACHE = Path("/var/lib/benchsand/images")
@@ -94,8 +95,8 @@ class Bench:
         return subprocess.run([self.program, *map(str, words)], capture_output=True, text=True, timeout=300 * self.slow,
                               env={name: value for name, value in {**self.environment, **(environment or {})}.items() if value})
 
-    def run(self, delegate, environment=None, **keys):
-        done = self.call("run", self.task(**keys), "--engine", delegate, "--json", "--out", self.work / "out", environment=environment)
+    def run(self, delegate, *more, environment=None, **keys):
+        done = self.call("run", self.task(**keys), "--engine", delegate, "--json", "--out", self.work / "out", *more, environment=environment)
         done.record = json.loads(done.stdout) if done.stdout.strip() else None
         if done.record:
             self.stage.run_ids.add(done.record["id"])
@@ -253,6 +254,16 @@ def a_rootfs_goes_into_the_store_once(bench):
     equal("the image of the task is", "app" in bench.engine.must("images"), True)
 
 
+@scenario
+def a_rootfs_runs_without_the_runtime(bench):
+    for keys in ({"rootfs": str(bench.stage.cache / "tiny-rootfs")}, {"rootfs": str(bench.stage.image("tiny"))}, {"image": "app:1"}):
+        done = bench.run(bench.engine.name, "--without-shim", profile="plain", command=["/bin/sh", "-c", "ls /bin/sh; cat /full/link; true"],
+                         environment={"CONTAINER_HOST": None}, **keys)
+        record = bench.expect(done, 0, "succeeded")
+        equal("stdout", bench.stdout(record), "/bin/sh\n" + ("upper\n" if "image" in keys else ""))
+    bench.call("image", "prune", "--engine", bench.engine.name)
+
+
 def main():
     parser = argparse.ArgumentParser()
     for option in ("--runtime", "--program", "--importer", "--tools"):
@@ -269,6 +280,7 @@ def main():
     if missing:
         print(f"skipped: no {missing[0]} here")
         return 77
+    engines.VARIANTS["plain"] = {**engines.PATIENT, **plain.PLAIN}
     engines.enter()
     given.importer = str(Path(given.importer).resolve())
     stage = engines.Stage(given.runtime, given.program, [Path(given.tools) / "candidate"],
