@@ -76,8 +76,8 @@ Result<EngineClient> EngineClient::connect(ApiKind kind, Endpoint endpoint) {
   const std::string where = client.endpoint().text() + " (" + client.endpoint().from + ")";
   auto answer = client.http_.call({.method = "GET", .target = version_target(kind), .body = {}});
   if (!answer) {
-    const std::string todo = cure(kind, client.endpoint(), answer.error().error_number);
-    answer.error().message += todo.empty() ? "" : " (cure: " + todo + ")";
+    const std::string remedy = cure(kind, client.endpoint(), answer.error().error_number);
+    answer.error().message += remedy.empty() ? "" : " (cure: " + remedy + ")";
     return std::unexpected(answer.error());
   }
   if (answer->status != 200)
