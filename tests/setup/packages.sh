@@ -8,7 +8,7 @@ set -eu
 build="g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev libseccomp-dev libssl-dev libarchive-dev
        libcurl4-openssl-dev file dpkg-dev zlib1g-dev liblzma-dev libzstd-dev libacl1-dev
        libcli11-dev doctest-dev"
-tests="python3 iproute2 procps strace"
+tests="python3 iproute2 procps strace openssl openssh-client"
 # A program may come from another vendor's package (containerd.io brings its own runc and conflicts with Debian's),
 # so these are looked for by command.
 programs="crun=crun runc=runc busybox=busybox-static mmdebstrap=mmdebstrap
