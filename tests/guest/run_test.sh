@@ -19,11 +19,11 @@ grep -qx to-stderr "$work/err" || fail "stderr did not come through"
 [ ! -e "$here/written" ] || fail "the guest wrote on the host"
 
 status=0
-"$run" --deadline 8 sh -c 'echo started; sleep 100' >"$work/out" 2>"$work/err" || status=$?
+"$run" --deadline 30 sh -c 'echo started; sleep 100' >"$work/out" 2>"$work/err" || status=$?
 [ "$status" = 124 ] || fail "status $status of a hanging command, expected 124"
 grep -qx started "$work/out" || fail "the output before the hang is lost"
 grep -q 'console of the guest' "$work/err" || fail "the console is not shown"
-grep -qx 'guest: not done after 8 s, killed' "$work/err" || fail "the deadline is not named"
+grep -qx 'guest: not done after 30 s, killed' "$work/err" || fail "the deadline is not named"
 
 # The guest's processes name a folder in TMPDIR, which is this test's own.
 if pgrep -f "linux.uml .*shared=$work/" >"$work/out"; then fail "processes are left"; fi
