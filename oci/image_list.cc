@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "oci/columns.h"
 #include "oci/image_ref.h"
 #include "oci/report.h"
 #include "oci/yaml_tree.h"
@@ -55,19 +56,11 @@ std::string time_ago(std::uint64_t seconds) {
 
 std::string image_list(std::vector<ListedImage> images, std::uint64_t now) {
   std::stable_sort(images.begin(), images.end(), [](const auto& a, const auto& b) { return a.used > b.used; });
-  std::vector<std::array<std::string, 4>> rows = {{"DIGEST", "SIZE", "LAST USED", "NAMES"}};
+  std::vector<std::vector<std::string>> rows = {{"DIGEST", "SIZE", "LAST USED", "NAMES"}};
   for (const auto& image : images)
     rows.push_back({image.hex.substr(0, kDigitsShown), image.entry ? rounded_size(image.entry->bytes) : "?",
                     image.in_use ? "in use" : time_ago(now > image.used ? now - image.used : 0), shown_names(image)});
-  std::array<std::size_t, 4> widths{};
-  for (const auto& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  std::string text;
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i + 1 < row.size(); ++i) text += row[i] + std::string(widths[i] - row[i].size() + 2, ' ');
-    text += row.back() + "\n";
-  }
-  return text;
+  return columns(rows);
 }
 
 Result<ListedImage> find_image(const std::vector<ListedImage>& images, const std::string& wanted) {

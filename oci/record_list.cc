@@ -1,8 +1,8 @@
 #include "oci/record_list.h"
 
 #include <algorithm>
-#include <array>
 
+#include "oci/columns.h"
 #include "oci/report.h"
 
 namespace benchsand {
@@ -46,17 +46,9 @@ RecordLine record_line(const std::string& file, const json& record) {
 }
 
 std::string record_list(const std::vector<RecordLine>& lines) {
-  std::vector<std::array<std::string, 5>> rows = {{"CREATED", "CONTAINER", "NAME", "PROFILE", "VERDICT"}};
+  std::vector<std::vector<std::string>> rows = {{"CREATED", "CONTAINER", "NAME", "PROFILE", "VERDICT"}};
   for (const auto& line : lines) rows.push_back({line.created, line.file, line.name, line.profile, line.verdict});
-  std::array<std::size_t, 5> widths{};
-  for (const auto& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  std::string text;
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i + 1 < row.size(); ++i) text += row[i] + std::string(widths[i] - row[i].size() + 2, ' ');
-    text += row.back() + "\n";
-  }
-  return text;
+  return columns(rows);
 }
 
 }  // namespace benchsand

@@ -1,6 +1,10 @@
 #include "shim/engine_container.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+
+#include "oci/engine_says.h"
 
 namespace benchsand {
 
@@ -9,6 +13,7 @@ using nlohmann::json;
 namespace {
 
 constexpr std::uint64_t kStartWithin = 120'000'000;  // the monitor's own deadlines are shorter
+constexpr std::uint64_t kSeesTheEndWithin = 30'000'000;
 constexpr std::uint64_t kRemoveWithin = 60'000'000;
 
 std::string place(const std::string& id, const std::string& what = "") {
@@ -63,14 +68,6 @@ Result<void> start_container(EngineClient& engine, const std::string& id) {
   return {};
 }
 
-Result<void> wait_for_engine(EngineClient& engine, const std::string& id) {
-  // The body is nothing to rely on: libpod calls the same number text or JSON.
-  const HttpRequest request{.method = "POST", .target = engine.target(place(id, "wait")), .body = {}};
-  const auto answer = TRY(engine.http().call(request));
-  if (answer.status != 200) return engine.refused("wait for the engine to see the end", answer);
-  return {};
-}
-
 Result<json> inspect_container(EngineClient& engine, const std::string& id) {
   auto answer = TRY(engine.call({"GET", place(id, "json"), "look at the container", nullptr, {200}}));
   if (!answer.body.is_object())
@@ -83,6 +80,28 @@ Result<bool> asks_for_no_swap_limit(EngineClient& engine, const json& inspect) {
   if (engine.kind() != ApiKind::docker || !inspect.contains(shown) || inspect[shown] != -1) return false;
   const auto answer = TRY(engine.call({"GET", "/info", "ask for swap limits", nullptr, {200}}));
   return answer.body.is_object() && answer.body.contains("SwapLimit") && answer.body["SwapLimit"] == false;
+}
+
+namespace {
+
+// Returns when the engine has seen the container end, or says why it does not wait.
+Result<void> wait_for_engine(EngineClient& engine, const std::string& id) {
+  // The body is nothing to rely on: libpod calls the same number text or JSON.
+  const HttpRequest request{.method = "POST", .target = engine.target(place(id, "wait")), .body = {}};
+  const auto answer = TRY(engine.http().call(request));
+  if (answer.status != 200) return engine.refused("wait for the engine to see the end", answer);
+  return {};
+}
+
+}  // namespace
+
+Result<json> inspect_ended_container(EngineClient& engine, const std::string& id) {
+  for (const std::uint64_t deadline = sys::monotonic_us() + kSeesTheEndWithin;;) {
+    json said = TRY(inspect_container(engine, id));
+    if (!is_running(said) || sys::monotonic_us() > deadline) return said;
+    TRY_VOID(wait_for_engine(engine, id));
+    ::usleep(10'000);  // of an engine whose wait is over at once
+  }
 }
 
 Result<void> kill_container(EngineClient& engine, const std::string& id) {

@@ -21,8 +21,8 @@ Result<CreatedContainer> create_container(EngineClient& engine, const std::strin
 Result<std::string> benchsand_runtime_of(EngineClient& engine);
 
 Result<void> start_container(EngineClient& engine, const std::string& id);
-// Returns when the engine has seen the container end, or says why it does not wait.
-Result<void> wait_for_engine(EngineClient& engine, const std::string& id);
+// As the engine shows it once it has seen the end; or, after half a minute, that it has not.
+Result<nlohmann::json> inspect_ended_container(EngineClient& engine, const std::string& id);
 // As the engine shows it.
 Result<nlohmann::json> inspect_container(EngineClient& engine, const std::string& id);
 // Whether an engine that shows no limit of memory and swap together does so because it sees none on its host, as it says itself.

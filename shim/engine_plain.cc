@@ -1,7 +1,5 @@
 #include "shim/engine_plain.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <optional>
 
@@ -20,8 +18,6 @@ namespace benchsand {
 using nlohmann::json;
 
 namespace {
-
-constexpr std::uint64_t kSeesTheEndWithin = 30'000'000;
 
 const json& at(const json& document, std::initializer_list<const char*> keys) {
   static const json absent;
@@ -112,12 +108,7 @@ Result<EngineWords> ContainerOverApi::words() {
 }
 
 Result<void> ContainerOverApi::hear_out() {
-  for (const std::uint64_t deadline = sys::monotonic_us() + kSeesTheEndWithin;;) {
-    says_.ended = TRY(inspect_container(engine_, container_));
-    if (!is_running(says_.ended) || sys::monotonic_us() > deadline) break;
-    TRY_VOID(wait_for_engine(engine_, container_));
-    ::usleep(10'000);  // of an engine whose wait is over at once
-  }
+  says_.ended = TRY(inspect_ended_container(engine_, container_));
   heard_out_ = true;
   return {};
 }

@@ -34,7 +34,6 @@ namespace {
 
 constexpr std::uint64_t kMonitorComesWithin = 5'000'000;  // after the engine says that the container has started
 constexpr std::uint64_t kTeardownWithin = 120'000'000;    // of the monitor, beyond the wall time
-constexpr std::uint64_t kEngineSeesTheEndWithin = 30'000'000;
 
 class EngineRun {
  public:
@@ -215,12 +214,7 @@ Result<void> EngineRun::wait_for_monitor() {
 // What the engine says of the end, which it hears of after the monitor.
 Result<void> EngineRun::hear_engine_out() {
   engine_->http().stop_no_more();
-  for (const std::uint64_t deadline = sys::monotonic_us() + kEngineSeesTheEndWithin;;) {
-    says_.ended = TRY(inspect_container(*engine_, container_));
-    if (!is_running(says_.ended) || sys::monotonic_us() > deadline) break;
-    TRY_VOID(wait_for_engine(*engine_, container_));
-    ::usleep(10'000);  // of an engine whose wait is over at once
-  }
+  says_.ended = TRY(inspect_ended_container(*engine_, container_));
   heard_out_ = true;
   return {};
 }
