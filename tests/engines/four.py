@@ -17,7 +17,7 @@ from harness import Wrong, equal
 
 ENGINES = ("crun", "runc", "docker", "podman")
 # What depends on the moment.
-MOMENTS = re.compile(r"\b[0-9a-f]{12}\b|\d+(\.\d+)? ?(KiB|MiB|GiB|bytes|ms|us|s)?\b")
+MOMENTS = re.compile(r"\b[0-9a-f]{12}\b|\d+(\.\d+)? ?([KMGT]?i?B|bytes|ms|us|s|m|h)?\b")
 ROWS = {}
 
 
