@@ -250,10 +250,12 @@ void ExecDoors::look_at_filter(const Result<BpfProgram>& attached) {
 }
 
 Result<bool> ExecDoors::judge(Visitor& visitor) {
-  if (limits_from_) {
+  // Once: it takes a process of its own, and Go's runtime signals a thread every 10 ms, which voids a wait that is longer.
+  if (limits_from_ && visitor.limited != visitor.held.task) {
     const auto limited = set_limits_from_inside(*policy_, *limits_from_, visitor.held.task);
     // Of a task that was killed meanwhile there is nothing to limit.
     if (!limited && TRY(visitor.notify.still_waits(visitor.held))) return std::unexpected(limited.error());
+    if (limited) visitor.limited = visitor.held.task;
   }
   const auto looked = look_at(visitor);
   if (!looked && TRY(visitor.notify.still_waits(visitor.held))) return std::unexpected(looked.error());

@@ -45,6 +45,7 @@ class ExecDoors {
     Notification held;
     Fd pidfd;
     bool seized = false, filter_read = false;
+    pid_t limited = -1;  // whose limits are set
   };
 
   ExecDoors(const SeccompListener& listener, std::string id, const Policy& policy, const ExpectedFilter& filter,

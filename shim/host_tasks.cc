@@ -156,6 +156,13 @@ bool TaskWatch::is_left_alone(int dir, const std::string& name) const {
   return status && status->seccomp_mode == 0;
 }
 
+// Between the read of its cgroups and that of its state a task that was on its way can come in, and is excused by neither.
+bool TaskWatch::has_arrived(int dir, const std::string& cgroups) const {
+  if (!leave_unfiltered_ && !in_root_cgroups(cgroups)) return false;
+  const auto now = sys::read_file(dir, "cgroup");
+  return now && *now == init_.cgroups;
+}
+
 void TaskWatch::look_outside(std::size_t most) {
   const auto processes = numbers_in(processes_.get(), ".");
   if (!processes) {
@@ -190,6 +197,7 @@ void TaskWatch::look_at_threads(pid_t process, pid_t after, std::size_t& left) {
     if (cgroups && *cgroups == init_.cgroups) continue;
     if (dir && (is_ending(dir->get(), path) || is_left_alone(dir->get(), path))) continue;
     if (cgroups && is_being_made(dir->get(), *cgroups, path)) continue;
+    if (cgroups && has_arrived(dir->get(), *cgroups)) continue;
     if (cgroups)
       outside_.add("task " + std::to_string(thread) + " of the run's pid namespace",
                    "in " + cgroup_difference(*cgroups, init_.cgroups));

@@ -45,6 +45,7 @@ class TaskWatch {
   void look_outside(std::size_t most);
   void look_at_task(pid_t task);
   bool is_left_alone(int dir, const std::string& name) const;
+  bool has_arrived(int dir, const std::string& cgroups) const;
   void look_at_threads(pid_t process, pid_t after, std::size_t& left);
   Result<void> except_delegate(pid_t process);
   bool is_delegates(pid_t process) const;

@@ -22,6 +22,6 @@ wait "$systems"
 trap - EXIT
 
 status=0
-ctest --test-dir build -j 2 --output-on-failure --output-junit junit.xml "$@" || status=$?
+ctest --test-dir build -j 2 --timeout 900 --output-on-failure --output-junit junit.xml "$@" || status=$?
 "$setup/skipped.py" build/junit.xml
 exit "$status"
