@@ -275,10 +275,26 @@ Headline headline(const json& record) {
   return {"NOT SCORED", on_one_line(text)};
 }
 
+namespace {
+
+// Of a run that did not come to its door, what broke leads, and the walls that nobody could look at are one line.
+std::vector<WallLine> lines_to_show(const json& record) {
+  auto lines = wall_lines(record);
+  const auto is_unknown = [](const WallLine& line) { return line.state == WallLine::State::not_observed; };
+  if (std::count_if(lines.begin(), lines.end(), is_unknown) < 2) return lines;
+  lines.erase(std::remove_if(lines.begin(), lines.end(), is_unknown), lines.end());
+  std::stable_partition(lines.begin(), lines.end(),
+                        [](const WallLine& line) { return line.state == WallLine::State::broken; });
+  lines.push_back({"the others", WallLine::State::not_observed, {"not observed: the run did not come to its door"}});
+  return lines;
+}
+
+}  // namespace
+
 std::string verdict_table(const json& record, bool colour) {
   const Ink ink(colour);
   std::string text;
-  for (const auto& line : wall_lines(record)) {
+  for (const auto& line : lines_to_show(record)) {
     const std::string state = padded(to_text(line.state), 6);
     const bool bad = line.state == WallLine::State::broken;
     const bool unknown = line.state == WallLine::State::not_observed;

@@ -1,6 +1,7 @@
 #include "oci/without_runtime.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace benchsand {
 
@@ -31,6 +32,64 @@ const std::vector<std::string>& unobservable_walls() {
     return list;
   }();
   return walls;
+}
+
+WithoutRuntime why_without(ApiKind kind, bool asked_for) {
+  if (asked_for) return WithoutRuntime::asked_for;
+  return kind == ApiKind::docker ? WithoutRuntime::unknown_to_docker : WithoutRuntime::unknown_to_podman_service;
+}
+
+namespace {
+
+const char* saying(WithoutRuntime why) {
+  switch (why) {
+    case WithoutRuntime::asked_for:
+      return "--without-shim";
+    case WithoutRuntime::unknown_to_docker:
+      return "not known there";
+    case WithoutRuntime::unknown_to_podman_service:
+      return "another runtime of this service";
+  }
+  std::abort();  // not a value of the enumeration
+}
+
+const char* cure(WithoutRuntime why) {
+  switch (why) {
+    case WithoutRuntime::asked_for:
+      return "leave out --without-shim";
+    case WithoutRuntime::unknown_to_docker:
+      return "benchsand install docker, and systemctl reload docker";
+    case WithoutRuntime::unknown_to_podman_service:
+      return "unset CONTAINER_HOST, and benchsand starts a service of its own; or start that one with podman --runtime "
+             "benchsand system service, after benchsand install podman";
+  }
+  std::abort();  // not a value of the enumeration
+}
+
+// What the profile would have to say, and does not.
+std::string kept_back(const Policy& policy) {
+  std::string walls;
+  for (const auto& wall : unobservable_walls())
+    if (std::find(policy.without_runtime.begin(), policy.without_runtime.end(), wall) == policy.without_runtime.end())
+      walls += (walls.empty() ? "" : ", ") + wall;
+  if (walls.empty()) return "";
+  return "without it " + walls + " cannot be observed whole, and the profile " + policy.profile_name +
+         (policy.without_runtime.empty() ? " says without_runtime: refuse"
+                                         : " does not give them away with its without_runtime");
+}
+
+}  // namespace
+
+std::optional<Failure> refused_beforehand(const Policy& policy, WithoutRuntime why, const std::string& engine) {
+  std::string reason = kept_back(policy);
+  if (reason.empty() && policy.user_namespace == UserNamespace::own)
+    reason = "without it an engine gives a run no ids of its own, and the profile " + policy.profile_name +
+             " says user_namespace: own";
+  if (reason.empty()) return std::nullopt;
+  return Failure{"evidence", "benchsand's runtime",
+                 std::string(saying(why)) + ": " + reason + " (cure: " + cure(why) +
+                     "; or a profile of your own that goes without the runtime, as in docs/without-runtime.md)",
+                 engine};
 }
 
 void take_plain(Policy& policy) {

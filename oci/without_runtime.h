@@ -3,10 +3,13 @@
 // is for the profile to say (`without_runtime`).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "oci/engine_endpoint.h"
 #include "oci/policy.h"
+#include "oci/verdict.h"
 #include "oci/walls.h"
 
 namespace benchsand {
@@ -25,6 +28,14 @@ inline constexpr const char* kGatePlace = "/.benchsand";
 
 // Makes it the policy of such a run. Every loosening that comes with it is named.
 void take_plain(Policy& policy);
+
+// Who says that the runtime is not used.
+enum class WithoutRuntime { asked_for, unknown_to_docker, unknown_to_podman_service };
+WithoutRuntime why_without(ApiKind kind, bool asked_for);
+
+// What makes a score impossible under this profile whatever the engine does, and what to do about it. Nothing where a run may
+// come to one.
+std::optional<Failure> refused_beforehand(const Policy& policy, WithoutRuntime why, const std::string& engine);
 
 bool is_forgiven(const Rule& rule, const Observation* observation);
 // Of a run that is not plain: nothing.

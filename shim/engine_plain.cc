@@ -11,6 +11,7 @@
 #include "shim/engine_service.h"
 #include "shim/front_desk.h"
 #include "shim/plain_run.h"
+#include "shim/result_folder.h"
 #include "shim/run_folder.h"
 
 namespace benchsand {
@@ -149,7 +150,37 @@ Result<bool> is_without_shim(const EngineRunRequest& request) {
   return TRY(benchsand_runtime_of(engine)).empty();
 }
 
-Result<EngineRunReport> run_without_shim(const EngineRunRequest& request, Policy policy) {
+namespace {
+
+// Nothing is made in the engine for a run that cannot have a score.
+Result<EngineRunReport> report_refused(const EngineRunRequest& request, const HostFacts& host, const Policy& policy,
+                                       Failure failure) {
+  TRY_VOID(make_base_folders());
+  RunFacts facts;
+  facts.id = TRY(new_run_id());
+  facts.created = sys::utc_now();
+  facts.delegate.name = to_text(request.engine);
+  auto results = TRY(ResultFolder::plan(request.results, facts.id));
+  const Fd note = TRY(note_results_of(facts.id, results.partial_path()));
+  Verdict verdict;
+  verdict.outcome = Outcome::refused;
+  verdict.failures = {std::move(failure)};
+  EngineRunReport report{make_record(policy, host, facts, {}, Evidence(), End(), verdict), results.path()};
+  TRY_VOID(results.write_unstarted(report.record));
+  TRY_VOID(results.publish());
+  TRY_VOID(remove_note(facts.id));
+  return report;
+}
+
+}  // namespace
+
+Result<EngineRunReport> run_without_shim(const EngineRunRequest& request, const HostFacts& host, Policy policy) {
+  const std::string where =
+      to_text(request.engine) +
+      (has_service_of_ours(request) ? std::string() : " at " + TRY(find_endpoint(request.engine)).text());
+  const auto why = why_without(request.engine, request.without_shim);
+  if (auto certain = refused_beforehand(policy, why, where))
+    return report_refused(request, host, policy, std::move(*certain));
   std::optional<PodmanService> service;
   if (has_service_of_ours(request)) {
     TRY_VOID(make_base_folders());

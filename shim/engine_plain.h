@@ -10,6 +10,6 @@ namespace benchsand {
 Result<bool> is_without_shim(const EngineRunRequest& request);
 
 // The policy as it was decided.
-Result<EngineRunReport> run_without_shim(const EngineRunRequest& request, Policy policy);
+Result<EngineRunReport> run_without_shim(const EngineRunRequest& request, const HostFacts& host, Policy policy);
 
 }  // namespace benchsand

@@ -11,7 +11,6 @@
 #include "oci/api_body.h"
 #include "oci/engine_says.h"
 #include "oci/record.h"
-#include "oci/sha256.h"
 #include "shim/container_record.h"
 #include "shim/container_state.h"
 #include "shim/engine_container.h"
@@ -288,11 +287,7 @@ Result<void> EngineRun::finish(const json& record) {
     TRY_VOID(replace_record(results_->partial_path(), record));
   } else {
     TRY_VOID(sys::remove_tree(sys::kHere, results_->partial_path()));
-    TRY_VOID(results_->make());
-    RunFacts facts;
-    for (const char* stream : {"stdout", "stderr"}) TRY(results_->create_stream(stream));
-    facts.stdout_stream.sha256 = facts.stderr_stream.sha256 = sha256_hex("");
-    TRY_VOID(results_->write(record, facts));
+    TRY_VOID(results_->write_unstarted(record));
   }
   TRY_VOID(results_->publish());
   if (!container_.empty()) TRY_VOID(keep_record(record, container_));
@@ -308,7 +303,7 @@ Result<EngineRunReport> run_on_engine(const EngineRunRequest& request) {
   auto documents = TRY(load_documents(request.task));
   const HostFacts host = host_facts(TRY(CgroupHost::find()).layout(), {to_text(request.engine), "", ""});
   auto policy = TRY(decide_policy(documents, host));
-  if (TRY(is_without_shim(request))) return run_without_shim(request, std::move(policy));
+  if (TRY(is_without_shim(request))) return run_without_shim(request, host, std::move(policy));
   EngineRun run(request, std::move(documents), std::move(policy));
   TRY_VOID(run.prepare());
   const auto told = run.story();

@@ -96,6 +96,14 @@ Result<void> ResultFolder::publish() const {
   return {};
 }
 
+Result<void> ResultFolder::write_unstarted(const nlohmann::json& record) {
+  TRY_VOID(make());
+  RunFacts facts;
+  for (const char* stream : {"stdout", "stderr"}) TRY(create_stream(stream));
+  facts.stdout_stream.sha256 = facts.stderr_stream.sha256 = sha256_hex("");
+  return write(record, facts);
+}
+
 Result<void> ResultFolder::write_files(const nlohmann::json& record, const RunFacts& run) const {
   const std::string text = record_text(record);
   std::vector<std::pair<std::string, std::string>> sums = {

@@ -38,6 +38,9 @@ class ResultFolder {
   Result<void> write(const nlohmann::json& record, const RunFacts& run) const;
   Result<void> publish() const;
 
+  // Of a run that came to no container: nothing in its streams and its output.
+  Result<void> write_unstarted(const nlohmann::json& record);
+
   static std::string partial_name(const std::string& id) { return "." + id + ".partial"; }
 
  private:
