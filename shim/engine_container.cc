@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "oci/engine_says.h"
+#include "shim/engine_service.h"
 
 namespace benchsand {
 
@@ -15,6 +17,7 @@ namespace {
 constexpr std::uint64_t kStartWithin = 120'000'000;  // the monitor's own deadlines are shorter
 constexpr std::uint64_t kSeesTheEndWithin = 30'000'000;
 constexpr std::uint64_t kRemoveWithin = 60'000'000;
+constexpr std::uint64_t kSaysWithin = 5'000'000;  // of an engine that has just failed
 
 std::string place(const std::string& id, const std::string& what = "") {
   return "/containers/" + url_encoded(id) + (what.empty() ? "" : "/" + what);
@@ -59,6 +62,34 @@ Result<std::string> benchsand_runtime_of(EngineClient& engine) {
   const std::string runtime = answer.body[own];  // as the service was given it: a name, or a path
   const bool ours = runtime.substr(runtime.rfind('/') + 1).starts_with(name);  // npos + 1 is 0
   return ours ? runtime : std::string();
+}
+
+namespace {
+
+// By its file's name, as it is installed, or because it is the one beside this program.
+std::string what_is_wrong_with(const std::string& path) {
+  std::error_code failed;
+  const auto found = std::filesystem::canonical(path, failed);
+  if (failed) return path + ", which is not there";
+  const auto ours = our_runtime();
+  if (found.filename() == "benchsand-runtime" || (ours && found.string() == *ours)) return "";
+  return path + ", which is not benchsand's";
+}
+
+}  // namespace
+
+std::string wrong_runtime(EngineClient& engine) {
+  const bool docker = engine.kind() == ApiKind::docker;
+  const auto answer = engine.call({"GET", "/info", "ask for the runtimes", nullptr, {200}, kSaysWithin});
+  const json::json_pointer place(docker ? "/Runtimes/benchsand/path" : "/host/ociRuntime/path");
+  if (!engine.endpoint().is_local() || !answer || !answer->body.contains(place) || !answer->body[place].is_string())
+    return "";
+  const std::string wrong = what_is_wrong_with(answer->body[place]);
+  if (wrong.empty()) return "";
+  return std::string(to_text(engine.kind())) + "'s runtime benchsand is " + wrong + " (cure: " +
+         (docker ? "take it out of Docker's daemon.json; then benchsand install docker, and systemctl reload docker"
+                 : "benchsand install podman, and podman --runtime benchsand system service") +
+         ")";
 }
 
 Result<void> start_container(EngineClient& engine, const std::string& id) {

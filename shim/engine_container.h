@@ -20,6 +20,10 @@ Result<CreatedContainer> create_container(EngineClient& engine, const std::strin
 // The runtime by which benchsand is known to the engine; empty: it has none. Podman has one runtime, its service's.
 Result<std::string> benchsand_runtime_of(EngineClient& engine);
 
+// Why what the engine calls benchsand is none of this installation's, and what to do about it; of an engine on this host. Empty:
+// nothing says so.
+std::string wrong_runtime(EngineClient& engine);
+
 Result<void> start_container(EngineClient& engine, const std::string& id);
 // As the engine shows it once it has seen the end; or, after half a minute, that it has not.
 Result<nlohmann::json> inspect_ended_container(EngineClient& engine, const std::string& id);

@@ -51,7 +51,7 @@ class EngineRun {
   Result<void> start();
   Result<void> meet_monitor();
   Result<void> look_while_it_runs();
-  void end_run();
+  void end_run(const char* why);
   Result<void> wait_for_monitor();
   Result<void> hear_engine_out();
   FrontOrder order() const;
@@ -162,8 +162,14 @@ FrontOrder EngineRun::order() const {
 
 // 4. Start. The engine's answer means that the monitor has opened the door, or that there is none.
 Result<void> EngineRun::start() {
-  TRY_VOID(start_container(*engine_, container_));
-  return meet_monitor();
+  auto met = [&]() -> Result<void> {
+    TRY_VOID(start_container(*engine_, container_));
+    return meet_monitor();
+  }();
+  if (met || desk_->is_order_taken()) return met;
+  const std::string wrong = wrong_runtime(*engine_);
+  if (!wrong.empty()) met.error().message = "start the container: " + wrong + "; " + met.error().message;
+  return met;
 }
 
 // It has connected before the container existed.
@@ -187,9 +193,9 @@ Result<void> EngineRun::look_while_it_runs() {
   return {};
 }
 
-// A monitor that does not hear this has ended.
-void EngineRun::end_run() {
-  static_cast<void>(monitor_.send({{"do", "delete"}}));
+// A monitor that does not hear this has ended. Without a reason it is for us to say one.
+void EngineRun::end_run(const char* why) {
+  static_cast<void>(monitor_.send({{"do", "delete"}, {"why", why}}));
 }
 
 // 6. The monitor watches. Its end is the run's end, whatever the engine says.
@@ -204,7 +210,7 @@ Result<void> EngineRun::wait_for_monitor() {
     if (n == 0) return fault("wait for the monitor of container " + container_ + ": it did not end in time");
     if (n > 0 && waits[1].revents != 0) {
       told = true;
-      end_run();
+      end_run("finish the run: benchsand was told to stop by a signal");
     }
     if (n > 0 && waits[0].revents != 0 && TRY(monitor_.receive(now)).is_null()) return {};
   }
@@ -222,7 +228,7 @@ Result<void> EngineRun::story() {
   TRY_VOID(create());
   TRY_VOID(start());
   const auto looked = look_while_it_runs();
-  if (!looked) end_run();  // an engine that does not answer ends the run
+  if (!looked) end_run("");  // an engine that does not answer ends the run
   TRY_VOID(wait_for_monitor());
   TRY_VOID(looked);
   return hear_engine_out();

@@ -41,6 +41,12 @@ Result<FrontDesk> FrontDesk::open(const std::string& container, const FrontOrder
   return desk;
 }
 
+bool FrontDesk::is_order_taken() const {
+  const auto place = place_of(container_, kOrder);
+  const auto there = place ? sys::exists(sys::kHere, *place) : Result<bool>(false);
+  return !there || !*there;
+}
+
 FrontDesk::~FrontDesk() {
   if (lock_) forget(container_);
 }

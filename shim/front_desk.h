@@ -28,6 +28,8 @@ class FrontDesk {
   ~FrontDesk();
 
   const Fd& fd() const { return listener_.fd(); }
+  // A runtime of benchsand's was called for the container. Where it cannot be told, yes.
+  bool is_order_taken() const;
   // The monitor that has come; call it when fd() is readable.
   Result<ControlConnection> monitor() const { return listener_.accept(); }
 

@@ -254,6 +254,7 @@ Result<void> Monitor::watch() {
   supervisor.also_wait({&desk_->fd(), [this] { return hear_calls(); }});
   supervisor.hold_with(*hold_);
   watched_ = TRY(supervisor.watch());
+  if (!told_to_stop_.empty()) return fault(told_to_stop_);
   TRY_VOID(note_watched());
   TRY_VOID(observe_end());
   return collect();

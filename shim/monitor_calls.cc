@@ -77,7 +77,10 @@ Result<std::optional<Cause>> Monitor::hear_calls() {
   const json& message = (*heard)->message;
   if (message.is_null()) return left(caller);
   const std::string wish = message.value("do", "");
-  if (wish == "delete") return Cause::killed;
+  if (wish == "delete") {
+    if (caller == owner_) told_to_stop_ = message.value("why", "");
+    return Cause::killed;
+  }
   json answer = {{"error", "the container is already running"}};
   if (wish == "exec") answer = begin_exec(caller, message);
   if (wish == "update") answer = begin_update(caller, message);

@@ -66,8 +66,9 @@ class Monitor : protected Sandbox {
   ControlConnection report_;
   std::optional<InitHold> hold_;
   std::optional<ContainerOutput> container_output_;
-  Fd init_;           // pidfd of the container's init, from the delegate's create on
-  int starter_ = -1;  // the call that waits for the door
+  Fd init_;                   // pidfd of the container's init, from the delegate's create on
+  int starter_ = -1;          // the call that waits for the door
+  std::string told_to_stop_;  // by the front end, and why
   bool claimed_ = false, is_anothers_ = false;
   nlohmann::json unfinished_;      // until it is in the store
   Result<void> kept_;              // whether it is

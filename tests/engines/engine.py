@@ -277,6 +277,15 @@ class Docker(Engine):
                            "--exec-root", str(self.folder / "exec"), "--host", self.socket, "--pidfile", str(self.folder / "d.pid")],
                           ["version"])
 
+    def reload(self, path):
+        """Reads its file again, until the runtime benchsand has this path."""
+        self.daemon.send_signal(signal.SIGHUP)
+        deadline = time.monotonic() + 30 * self.stage.slow
+        while self.must("info", "--format", "{{.Runtimes.benchsand.Path}}").strip() != path:
+            if time.monotonic() > deadline:
+                raise Wrong(f"dockerd does not take {path} for the runtime")
+            time.sleep(0.05)
+
     def version(self):
         return f"Docker {self.must('version', '--format', '{{.Server.Version}}')}"
 

@@ -2,13 +2,14 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
 
 from front_gc import nothing_runs, soon, start_sleeper
 from front_lies import ADDRESS, not_scored
-from harness import Run, Wrong, equal
+from harness import Run, Wrong, equal, names_in
 from proxy import Proxy
 
 SCENARIOS = {}
@@ -70,13 +71,41 @@ for phase_name in PHASES:
 
 @scenario
 def a_signal_while_it_runs(bench):
+    """In the words of a direct run, and like there nothing is collected."""
     for number in (signal.SIGINT, signal.SIGTERM):
         process, _ = start_sleeper(bench)
         process.send_signal(number)
         run = take(bench, process)
+        equal("failures", [(failure["wall"], failure["expected"], failure["observed"]) for failure in run.record["verdict"]["failures"]],
+              [("evidence", "a run without a fault", "finish the run: benchsand was told to stop by a signal")])
+        equal("outputs", (run.record["outputs"], names_in(run.folder / "output")), ([], []))
         equal("end", (run.status, run.record["verdict"]["scored"], run.record["verdict"]["outcome"], run.record["end"]["cause"]),
               (3, False, "fault", "killed"))
         bench.nothing_left(f"{number!r}")
+
+
+@scenario
+def a_runtime_that_is_not_benchsands(bench):
+    """Registered under its name all the same: what the engine has there is named, with what to do."""
+    if bench.engine != "docker":
+        return
+    engine = bench.engines["docker"]
+    config = engine.folder / "daemon.json"
+    settings = config.read_text()
+    try:
+        for path, what in ((shutil.which("runc"), "which is not benchsand's"), ("/nowhere/benchsand", "which is not there")):
+            changed = json.loads(settings)
+            changed["runtimes"]["benchsand"] = {"path": path}
+            config.write_text(json.dumps(changed))
+            engine.reload(path)
+            run = take(bench, subprocess.Popen(bench.arguments(bench.write_task(bench.candidate("exit", 0))), stdout=subprocess.PIPE,
+                                               stderr=subprocess.PIPE, text=True))
+            not_scored(bench, run, f"start the container: docker's runtime benchsand is {path}, {what} (cure: take it out of Docker's daemon.json; "
+                                   "then benchsand install docker, and systemctl reload docker); ")
+            bench.nothing_left(path)
+    finally:
+        config.write_text(settings)
+        engine.reload(str(bench.stage.bin / "benchsand"))
 
 
 @scenario
