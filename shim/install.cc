@@ -90,10 +90,37 @@ std::string dry(const InstallRequest& request, std::string report, const ConfigF
          (request.uninstall ? "" : next_step(request.engine));
 }
 
+// Whether a file that has named links still does. One that cannot be understood may.
+bool still_names_links(EngineKind engine, const std::string& path) {
+  const auto file = ConfigFile::read(path);
+  if (!file) return true;
+  const auto without = remove_runtimes(engine, file->text(), path);
+  return !without || *without != file->text();
+}
+
+// The other files of this engine that name its links.
+Result<std::vector<std::string>> other_users(EngineKind engine, const ConfigFile& file) {
+  auto users = TRY(users_of_links(engine));
+  if (const std::string usual = default_config(engine); std::find(users.begin(), users.end(), usual) == users.end())
+    users.push_back(usual);  // an older benchsand noted none
+  std::erase_if(users, [&](const auto& path) { return path == file.path() || !still_names_links(engine, path); });
+  return users;
+}
+
+// What another file names has to stay.
+Result<std::string> let_go_of_links(EngineKind engine, const std::vector<std::string>& users) {
+  if (users.empty()) return remove_own_links(engine);
+  TRY_VOID(note_users_of_links(engine, users));
+  std::string names;
+  for (const auto& user : users) names += (names.empty() ? "" : ", ") + user;
+  return "kept      the links in " + links_folder(engine) + ": they stand in " + names + "\n";
+}
+
 Result<std::string> uninstall(const InstallRequest& request, const ConfigFile& file) {
   const Restored result = TRY(restored(request.engine, file));
   const bool changed = result.text != file.text() || result.absent;
-  const auto links = TRY(own_links(request.engine));
+  const auto users = TRY(other_users(request.engine, file));
+  const auto links = users.empty() ? TRY(own_links(request.engine)) : std::vector<std::string>();
   if (!changed && links.empty()) return std::string("nothing to do: benchsand is not in " + file.path() + "\n");
   if (request.dry_run) {
     std::string report;
@@ -115,7 +142,7 @@ Result<std::string> uninstall(const InstallRequest& request, const ConfigFile& f
   } else if (TRY(file.backup())) {
     report += "kept      " + file.backup_path() + ": the file as it was before, for others have changed it since\n";
   }
-  report += TRY(remove_own_links(request.engine));
+  report += TRY(let_go_of_links(request.engine, users));
   return report + next_step(request.engine);
 }
 
@@ -125,6 +152,15 @@ Result<std::string> keep_backup(const InstallRequest& request, const ConfigFile&
   if (TRY(remove_runtimes(request.engine, file.text(), file.path())) != file.text()) return std::string();
   TRY_VOID(file.keep_backup());
   return "kept      " + file.backup_path() + "\n";
+}
+
+// Before the file names a link; links that came with the program are not ours to take away.
+Result<void> note_user(EngineKind engine, const ConfigFile& file) {
+  if (TRY(own_links(engine)).empty()) return {};
+  auto users = TRY(other_users(engine, file));
+  users.push_back(file.path());
+  std::sort(users.begin(), users.end());
+  return users == TRY(users_of_links(engine)) ? Result<void>() : note_users_of_links(engine, users);
 }
 
 Result<std::string> install(const InstallRequest& request, const ConfigFile& file) {
@@ -137,6 +173,7 @@ Result<std::string> install(const InstallRequest& request, const ConfigFile& fil
   for (const auto& notice : plan.notices) report += "left out  " + notice + "\n";
   const bool links_stand =
       std::all_of(plan.links.begin(), plan.links.end(), [](const auto& one) { return one.stands; });
+  if (text == file.text() && links_stand && !request.dry_run) TRY_VOID(note_user(request.engine, file));
   if (text == file.text() && links_stand) return report + "nothing to do: " + file.path() + " has it all\n";
   if (request.dry_run) {
     for (const auto& link : plan.links)
@@ -145,6 +182,7 @@ Result<std::string> install(const InstallRequest& request, const ConfigFile& fil
   }
   // The paths first: an engine that is reloaded in between finds all that its file names.
   report += TRY(make_links(plan));
+  TRY_VOID(note_user(request.engine, file));
   if (text == file.text()) return report;
   report += TRY(keep_backup(request, file));
   TRY_VOID(file.write(text));

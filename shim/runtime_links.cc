@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <optional>
+#include <sstream>
 #include <system_error>
 
 #include "oci/runtime_settings.h"
@@ -18,10 +19,7 @@ namespace benchsand {
 namespace {
 
 constexpr const char* kOwnLinks = "/usr/local/lib/benchsand/";
-
-std::string own_folder(EngineKind engine) {
-  return kOwnLinks + std::string(to_text(engine));
-}
+constexpr const char* kUsers = "/.used-by";  // in an engine's folder: a path of a file of that engine, one a line
 
 // Engines execute it as root, so nobody else may be able to change it.
 Result<std::string> find_runtime(const std::string& given) {
@@ -87,6 +85,10 @@ bool leads_to(const std::string& link, const std::string& runtime) {
 
 }  // namespace
 
+std::string links_folder(EngineKind engine) {
+  return kOwnLinks + std::string(to_text(engine));
+}
+
 Result<LinkPlan> plan_links(EngineKind engine, const std::string& runtime) {
   LinkPlan plan;
   plan.runtime = TRY(find_runtime(runtime));
@@ -100,7 +102,7 @@ Result<LinkPlan> plan_links(EngineKind engine, const std::string& runtime) {
     if (leads_to(shipped + name, plan.runtime)) {
       plan.links.push_back({name, shipped + name, true});
     } else {
-      const std::string path = own_folder(engine) + "/" + name;
+      const std::string path = links_folder(engine) + "/" + name;
       plan.links.push_back({name, path, leads_to(path, plan.runtime)});
     }
   }
@@ -125,23 +127,41 @@ Result<std::string> make_links(const LinkPlan& plan) {
 
 Result<std::vector<std::string>> own_links(EngineKind engine) {
   std::vector<std::string> paths;
-  const auto names = sys::list_directory(sys::kHere, own_folder(engine));
+  const auto names = sys::list_directory(sys::kHere, links_folder(engine));
   if (!names && names.error().error_number != ENOENT) return std::unexpected(names.error());
   for (const auto& name : names ? *names : std::vector<std::string>()) {
-    const std::string path = own_folder(engine) + "/" + name;
+    const std::string path = links_folder(engine) + "/" + name;
     if (S_ISLNK(TRY(sys::fstatat(sys::kHere, path, AT_SYMLINK_NOFOLLOW)).st_mode)) paths.push_back(path);
   }
   return paths;
 }
 
+Result<std::vector<std::string>> users_of_links(EngineKind engine) {
+  std::vector<std::string> files;
+  const auto text = sys::read_file(sys::kHere, links_folder(engine) + kUsers);
+  if (!text && text.error().error_number != ENOENT) return std::unexpected(text.error());
+  std::istringstream lines(text ? *text : "");
+  for (std::string line; std::getline(lines, line);)
+    if (!line.empty()) files.push_back(line);
+  return files;
+}
+
+Result<void> note_users_of_links(EngineKind engine, const std::vector<std::string>& files) {
+  std::string text;
+  for (const auto& file : files) text += file + "\n";
+  return sys::replace_file(links_folder(engine) + kUsers, text, 0644);
+}
+
 Result<std::string> remove_own_links(EngineKind engine) {
   std::string report;
+  const auto forgotten = sys::unlinkat(sys::kHere, links_folder(engine) + kUsers, 0);
+  if (!forgotten && forgotten.error().error_number != ENOENT) return std::unexpected(forgotten.error());
   for (const auto& path : TRY(own_links(engine))) {
     TRY_VOID(sys::unlinkat(sys::kHere, path, 0));
     report += "removed   " + path + "\n";
   }
   // Whatever else is in them keeps these two.
-  for (const std::string& folder : {own_folder(engine), std::string(kOwnLinks)})
+  for (const std::string& folder : {links_folder(engine), std::string(kOwnLinks)})
     if (const auto gone = sys::unlinkat(sys::kHere, folder, AT_REMOVEDIR);
         !gone && gone.error().error_number != ENOENT && gone.error().error_number != ENOTEMPTY)
       return std::unexpected(gone.error());

@@ -25,9 +25,13 @@ struct LinkPlan {
 // runtime (PREFIX/lib/benchsand/runtimes) are used as they are.
 Result<LinkPlan> plan_links(EngineKind engine, const std::string& runtime);
 
+std::string links_folder(EngineKind engine);
 // What was made, as text. Each engine has links of its own, so that they can go with it.
 Result<std::string> make_links(const LinkPlan& plan);
 Result<std::vector<std::string>> own_links(EngineKind engine);
+// The files of the engine that name its links, noted beside them.
+Result<std::vector<std::string>> users_of_links(EngineKind engine);
+Result<void> note_users_of_links(EngineKind engine, const std::vector<std::string>& files);
 Result<std::string> remove_own_links(EngineKind engine);
 
 }  // namespace benchsand

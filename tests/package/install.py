@@ -253,7 +253,41 @@ def links_that_came_with_the_runtime_are_used(place):
     paths = {name: f"{shipped}/{name}" for name in NAMES}
     paths[MINE] = f"{LINKS}/docker/{MINE}"
     equal("paths", paths_of(json.loads(config.read_text())["runtimes"]), paths)
-    equal("links", list(facts(LINKS)), [f"{LINKS}/docker", paths[MINE]])
+    equal("links", list(facts(LINKS)), [f"{LINKS}/docker", f"{LINKS}/docker/.used-by", paths[MINE]])
+
+
+@test
+def links_stay_as_long_as_a_file_names_them(place):
+    one, other = place.folder / "one.json", place.folder / "other.json"
+    for config in (one, other):
+        config.write_text("{}\n")
+        place.run("docker", "--config", config)
+    links = facts(LINKS)
+    contains("a dry uninstall", place.run("docker", "--config", one, "--uninstall", "--dry-run"), f"would write {one}\n")
+    equal("links after a dry uninstall", facts(LINKS), links)
+    contains("the report", place.run("docker", "--config", one, "--uninstall"), f"kept      the links in {LINKS}/docker: they stand in {other}\n")
+    for path in paths_of(json.loads(other.read_text())["runtimes"]).values():
+        equal(path, os.readlink(path), str(place.runtime))
+    contains("once more", place.run("docker", "--config", one, "--uninstall"), f"nothing to do: benchsand is not in {one}\n")
+    # One that cannot be read may name them; one that is gone does not, and neither does one that somebody else has cleared.
+    for text in ('{"debug": true,}', None, "{}"):
+        place.run("docker", "--config", one)
+        other.write_text(text) if text else other.unlink()
+        report = place.run("docker", "--config", one, "--uninstall")
+        equal(f"links stay where the other has {text!r}, {report}", bool(facts(LINKS)), text == '{"debug": true,}')
+        other.write_text("{}\n")
+        place.run("docker", "--config", other)
+        equal("nothing to do", place.run("docker", "--config", other), f"nothing to do: {other} has it all\n")
+    place.run("docker", "--config", other, "--uninstall")
+    equal("links", facts(LINKS), {})
+    # The usual file counts though nothing is noted of it.
+    place.run("docker")
+    place.run("docker", "--config", one)
+    (LINKS / "docker/.used-by").unlink()
+    place.run("docker", "--config", one, "--uninstall")
+    equal("a link of the usual file", os.readlink(LINKS / "docker/benchsand"), str(place.runtime))
+    place.run("docker", "--uninstall")
+    equal("links", facts(LINKS), {})
 
 
 @test
