@@ -1,9 +1,11 @@
 #include "oci/image_ref.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <string_view>
 
+#include "oci/yaml_reader.h"
 #include "oci/yaml_tree.h"
 
 namespace benchsand {
@@ -18,16 +20,26 @@ bool is_hex(std::string_view text, std::size_t length) {
   return text.size() == length && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
+// HOST or HOST:PORT, where an IPv6 address stands in brackets.
+bool is_registry(std::string_view text) {
+  const std::size_t colon = text.find(':', text.starts_with('[') ? std::min(text.find(']'), text.size()) : 0);
+  const std::string_view host = text.substr(0, colon);
+  if (host.empty() || host.front() == '.' || host.front() == '-' ||
+      host.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:[]") !=
+          std::string_view::npos)
+    return false;
+  if (colon == std::string_view::npos) return true;
+  const std::string_view port = text.substr(colon + 1);
+  return !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 // As registries have it: what a separator follows is part of the grammar, but no engine refuses more than this does.
 bool is_repository(std::string_view name) {
   const std::size_t slash = name.find('/');
   const std::string_view first = name.substr(0, slash);
   if (slash != std::string_view::npos &&
       (first.find_first_of(".:") != std::string_view::npos || first == "localhost")) {
-    if (first.empty() || first.front() == '.' || first.front() == '-' ||
-        first.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:[]") !=
-            std::string_view::npos)
-      return false;
+    if (!is_registry(first)) return false;
     name.remove_prefix(slash + 1);
   }
   for (std::size_t start = 0; start <= name.size();) {
@@ -78,6 +90,19 @@ Result<ImageRef> read_placed(ImageForm form, const std::string& text, std::strin
   return image;
 }
 
+// "ocl:./x", which is no name of an image whatever its tag. A short word with a tag that can be one is a name.
+std::string misspelt_form(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos) return "";
+  std::string word = text.substr(0, colon + 1);
+  std::transform(word.begin(), word.end(), word.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string archive(kArchive), meant = did_you_mean(word, {std::string(kOci), archive});
+  const bool is_archive = !did_you_mean(word, {archive}).empty();
+  if (meant.empty() || (!is_archive && read_name(text, true))) return "";
+  return in_quotes(text.substr(0, colon + 1)) + " is no form of an image" + meant;
+}
+
 }  // namespace
 
 bool is_digest(const std::string& text) {
@@ -104,6 +129,7 @@ Result<ImageRef> parse_image_ref(const std::string& text) {
       return usage(in_quotes(std::string(other)) +
                    " is no form of an image here; there are NAME[:TAG] of Docker or Podman, oci:DIR, oci:FILE and "
                    "docker-archive:FILE");
+  if (const std::string meant = misspelt_form(rest); !meant.empty()) return usage(meant);
   if (digest.empty() && is_digest(rest)) return ImageRef{ImageForm::stored, "", "", rest};
   return ImageRef{ImageForm::stored, "", TRY(read_name(rest, digest.empty())), digest};
 }
