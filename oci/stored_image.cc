@@ -61,7 +61,7 @@ Result<void> check_stored_digest(const StoredImage& image, const ImageRef& wante
   std::string found = image.id;
   for (const auto& digest : digests)
     if (found.find(digest) == std::string::npos) found += ", " + digest;
-  return usage(where + ": expected the digest " + wanted.digest + ", found " + found);
+  return usage(where + " has another digest: expected " + wanted.digest + ", found " + found);
 }
 
 std::vector<std::string> lookup_names(const ImageRef& image) {

@@ -88,10 +88,15 @@ Result<std::optional<StoredImage>> look_up(EngineClient& engine, const ImageRef&
   return std::nullopt;
 }
 
+// A name that has another digest by now may be what is meant.
+std::string other_digest_cure(const ImageRef& image) {
+  return image.digest.empty() || image.name.empty() ? "" : ", or change the digest in the task";
+}
+
 std::unexpected<Error> not_there(const ImageRef& image, const std::string& tried) {
-  const std::string name = image.name.empty() ? image.digest : image.name;
-  return usage("find the image " + to_text(image) + ": " + tried + "; get it with docker pull " + name +
-               " or podman pull " + name);
+  const std::string name = to_text(image);
+  return usage("find the image " + name + ": " + tried + "; get it with docker pull " + name + " or podman pull " +
+               name + other_digest_cure(image));
 }
 
 }  // namespace
@@ -100,10 +105,14 @@ namespace {
 
 // Kind usage when the engine has none, or another than the digest says.
 Result<StoredImage> stored_image(EngineClient& engine, const ImageRef& image) {
-  if (auto found = TRY(look_up(engine, image))) return std::move(*found);
-  const std::string name = image.name.empty() ? image.digest : image.name;
-  return usage("find the image " + to_text(image) + ": " + to_text(engine.kind()) + " at " + engine.endpoint().text() +
-               " does not have it; get it with " + to_text(engine.kind()) + " pull " + name);
+  auto found = look_up(engine, image);
+  if (found && *found) return std::move(**found);
+  if (!found && found.error().kind != Error::Kind::usage) return std::unexpected(found.error());
+  const std::string why =
+      found ? std::string(to_text(engine.kind())) + " at " + engine.endpoint().text() + " does not have it"
+            : found.error().message;
+  return usage("find the image " + to_text(image) + ": " + why + "; get it with " + to_text(engine.kind()) + " pull " +
+               to_text(image) + other_digest_cure(image));
 }
 
 // Podman runs as a service for who asks for it; without one that is named there is ours, for as long as it takes.
@@ -135,8 +144,10 @@ Result<std::string> unpack_stored_image(const ImageRef& image) {
     std::string why = std::string(to_text(kind)) + " does not have it";
     if (!engine) {
       why = to_text(kind) + std::string(" cannot be asked (") + engine.error().message + ")";
-    } else if (const auto found = TRY(look_up(engine->client, image))) {
-      return unpack(engine->client, *found, image);
+    } else if (const auto found = look_up(engine->client, image); !found) {
+      why = found.error().message;  // the other one may have it
+    } else if (*found) {
+      return unpack(engine->client, **found, image);
     }
     tried += (tried.empty() ? "" : ", and ") + why;
   }

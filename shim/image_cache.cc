@@ -43,7 +43,8 @@ std::vector<std::string> left_out_notices(const LeftOut& left_out) {
 Result<void> expect_digest(const ImageSource& source, const std::string& what, const std::string& expected,
                            const std::string& found) {
   if (expected == found) return {};
-  return usage("unpack " + source.where() + ": " + what + ": expected the digest " + expected + ", found " + found);
+  return usage("unpack " + source.where() + ": " + what + ": expected the digest " + expected + ", found " + found +
+               "; get the image again");
 }
 
 Result<void> apply_layer(TreeWriter& writer, const ImageSource& source, const ImageSource::Layer& layer) {

@@ -113,7 +113,8 @@ Result<void> ImageSource::check_pin() const {
   if (image_.digest.empty() || std::find(own.begin(), own.end(), image_.digest) != own.end()) return {};
   std::string found;
   for (const auto& digest : own) found += (found.empty() ? "" : ", ") + digest;
-  return usage(where_ + ": expected the digest " + image_.digest + ", found " + found);
+  return usage("check " + where_ + ": expected the digest " + image_.digest + ", found " + found +
+               "; get the image again, or change the digest in the task");
 }
 
 Result<std::vector<ImageSource::Layer>> ImageSource::layers(const Fd& scratch) const {

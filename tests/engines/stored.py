@@ -158,8 +158,13 @@ def another_image_than_the_digest_says_is_refused(bench):
     for name in ("crun", bench.engine.name):
         done = bench.run(name, image=f"app:1@{wrong}")
         equal("status, record", (done.returncode, done.record), (2, None))
-        if f"expected the digest {wrong}, found {bench.id}" not in done.stderr:
+        if f"has another digest: expected {wrong}, found {bench.id}" not in done.stderr:
             raise Wrong(done.stderr)
+        if f"get it with docker pull app:1@{wrong} or podman pull app:1@{wrong}, or change the digest in the task" not in done.stderr and name == "crun":
+            raise Wrong(done.stderr)
+        other = {"docker": "podman", "podman": "docker"}[bench.engine.name]
+        if name == "crun" and not any(f"{other} {words}" in done.stderr for words in ("does not have it", "cannot be asked")):
+            raise Wrong(f"{other} was not asked: {done.stderr}")
 
 
 @scenario

@@ -79,7 +79,8 @@ def an_image_that_is_not_what_it_says_never_runs(bench):
     wrong = "sha256:" + "0" * 64
     forget(image)
     run = run_image(bench, f"oci:changed@{wrong}")
-    equal("wrong pin", (run.status, run.record, f"expected the digest {wrong}, found" in run.stderr), (2, None, True))
+    equal("wrong pin", (run.status, run.record, "benchsand: check " in run.stderr and f"expected the digest {wrong}, found sha256:" in run.stderr and
+                        "; get the image again, or change the digest in the task\n" in run.stderr), (2, None, True))
     blob.write_bytes(image.blobs[1] + b"\0" * 512)
     run = run_image(bench, "oci:changed")
     found = image_files.sha256(blob.read_bytes())

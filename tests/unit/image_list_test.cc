@@ -104,7 +104,8 @@ TEST_CASE("a digest is one of the image's, or the image is refused") {
   const auto refused = check_stored_digest(image, *parse_image_ref("app@" + other), "X");
   REQUIRE_FALSE(refused);
   CHECK(refused.error().kind == Error::Kind::usage);
-  CHECK(refused.error().message == "X: expected the digest " + other + ", found sha256:" + kA + ", sha256:" + kB);
+  CHECK(refused.error().message ==
+        "X has another digest: expected " + other + ", found sha256:" + kA + ", sha256:" + kB);
 }
 
 TEST_CASE(
