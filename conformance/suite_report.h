@@ -19,17 +19,17 @@ enum class CaseVerdict {
 const char* to_text(CaseVerdict verdict);  // "REFUSED", …, "CONFIRMED-LIMIT", "LIMIT-GONE"
 
 struct CaseResult {
-  std::string id;            // "kernel.bpf-map"; of a-z 0-9 . -
-  unsigned check = 0;        // 1 to 10: part of that one of the ten; 0: of none
-  std::string wall;          // whose claim it is, a name of oci/walls
-  std::string attempt;       // "make a BPF map"
-  std::string asserts;       // "no BPF object can be made"
-  std::string expected;      // "EPERM by seccomp"
-  std::string inside;        // what the probe told; untrusted, any bytes
-  std::string host;          // "ledger: bpf EPERM 1 of 1"
-  std::string control;       // "without seccomp: ok"
+  std::string id;        // "kernel.bpf-map"; of a-z 0-9 . -
+  unsigned check = 0;    // 1 to 10: part of that one of the ten; 0: of none
+  std::string wall;      // whose claim it is, a name of oci/walls
+  std::string attempt;   // "make a BPF map"
+  std::string asserts;   // "no BPF object can be made"
+  std::string expected;  // "EPERM by seccomp"
+  std::string inside;    // what the probe told; untrusted, any bytes
+  std::string host;      // "ledger: bpf EPERM 1 of 1"
+  std::string control;   // "without seccomp: ok"
   CaseVerdict verdict = CaseVerdict::unknown;
-  std::string reason;        // why it is not REFUSED, or why it is inapplicable; empty else
+  std::string reason;  // why it is not REFUSED, or why it is inapplicable; empty else
 };
 
 struct SuiteAbout {

@@ -19,31 +19,67 @@ json rlimits(const Policy& policy) {
   return list;
 }
 
+// Without CAP_SYS_RESOURCE, which is not everywhere in the bounding set, and what is not in it cannot be given.
+json every_capability() {
+  json list = json::array();
+  for (const char* name : {"CHOWN",           "DAC_OVERRIDE",
+                           "DAC_READ_SEARCH", "FOWNER",
+                           "FSETID",          "KILL",
+                           "SETGID",          "SETUID",
+                           "SETPCAP",         "NET_ADMIN",
+                           "NET_RAW",         "IPC_LOCK",
+                           "IPC_OWNER",       "NET_BIND_SERVICE",
+                           "NET_BROADCAST",   "SYS_MODULE",
+                           "SYS_RAWIO",       "SYS_CHROOT",
+                           "SYS_PTRACE",      "SYS_PACCT",
+                           "SYS_ADMIN",       "SYS_BOOT",
+                           "SYS_NICE",        "SYS_TIME",
+                           "SYS_TTY_CONFIG",  "MKNOD",
+                           "LEASE",           "AUDIT_WRITE",
+                           "AUDIT_CONTROL",   "SETFCAP",
+                           "LINUX_IMMUTABLE", "MAC_OVERRIDE",
+                           "MAC_ADMIN",       "SYSLOG",
+                           "WAKE_ALARM",      "BLOCK_SUSPEND",
+                           "AUDIT_READ"})
+    list.push_back(std::string("CAP_") + name);
+  return list;
+}
+
+json capabilities(const json& list) {
+  return {{"bounding", list}, {"effective", list}, {"inheritable", list}, {"permitted", list}, {"ambient", list}};
+}
+
 json process(const Policy& policy, const BundlePlaces& places) {
-  const json none = json::array();
   json result = {
       {"terminal", policy.terminal},
       {"user", {{"uid", policy.uid}, {"gid", policy.gid}}},
       {"args", policy.command},
       {"env", policy.env},
       {"cwd", policy.workdir},
-      {"capabilities",
-       {{"bounding", none}, {"effective", none}, {"inheritable", none}, {"permitted", none}, {"ambient", none}}},
-      {"noNewPrivileges", true},
+      {"capabilities", capabilities(json::array())},
+      {"noNewPrivileges", !is_down(policy, Relaxation::no_new_privs)},
       // When the host itself runs out of memory, the candidate goes before anything of the operator's.
       {"oomScoreAdj", 1000},
   };
   if (!places.limits_at_the_door) result["rlimits"] = rlimits(policy);
+  if (is_down(policy, Relaxation::identity)) {
+    result["user"] = {{"uid", 0}, {"gid", 0}};
+    result["capabilities"] = capabilities(every_capability());
+  }
   return result;
 }
 
+const char* access(const Policy& policy, Relaxation writable) {
+  return is_down(policy, writable) ? "rw" : "ro";
+}
+
 // Read-only, unlike every engine's default: a writable /dev is a second scratch place outside the disk limit.
-json devices(const BundlePlaces& places) {
+json devices(const Policy& policy, const BundlePlaces& places) {
   if (!places.devices.empty())
     return {{"destination", "/dev"},
             {"type", "bind"},
             {"source", places.devices},
-            {"options", {"bind", "ro", "nosuid", "noexec", "rprivate"}}};
+            {"options", {"bind", access(policy, Relaxation::devices), "nosuid", "noexec", "rprivate"}}};
   return {{"destination", "/dev"},
           {"type", "tmpfs"},
           {"source", "tmpfs"},
@@ -55,8 +91,8 @@ json mounts(const Policy& policy, const BundlePlaces& places) {
       {{"destination", "/proc"},
        {"type", "proc"},
        {"source", "proc"},
-       {"options", {"nosuid", "noexec", "nodev", "ro"}}},
-      devices(places),
+       {"options", {"nosuid", "noexec", "nodev", access(policy, Relaxation::masks)}}},
+      devices(policy, places),
   });
   // No `gid=5`: that group is none of the run's user namespace.
   if (policy.terminal)
@@ -82,9 +118,10 @@ json id_mappings(std::uint32_t candidate, const HostIds& host) {
           {{"containerID", candidate}, {"hostID", host.candidate}, {"size", 1}}};
 }
 
-json namespaces(const BundlePlaces& places) {
+json namespaces(const Policy& policy, const BundlePlaces& places) {
   json list = json::array();
-  for (const char* type : {"pid", "mount", "ipc", "uts", "network", "cgroup"}) list.push_back({{"type", type}});
+  for (const std::string type : {"pid", "mount", "ipc", "uts", "network", "cgroup"})
+    if (type != "pid" || !is_down(policy, Relaxation::pid_namespace)) list.push_back({{"type", type}});
   if (!places.user_namespace.empty()) list.push_back({{"type", "user"}, {"path", places.user_namespace}});
   return list;
 }
@@ -124,12 +161,12 @@ json bundle_json(const Policy& policy, const HostFacts& host, const BundlePlaces
   json config = {
       {"ociVersion", "1.0.0"},
       {"process", process(policy, places)},
-      {"root", {{"path", places.rootfs}, {"readonly", true}}},
+      {"root", {{"path", places.rootfs}, {"readonly", !is_down(policy, Relaxation::rootfs)}}},
       {"hostname", "benchsand"},
       {"mounts", mounts(policy, places)},
       {"linux",
        {{"resources", resources_json(policy, host, places)},
-        {"namespaces", namespaces(places)},
+        {"namespaces", namespaces(policy, places)},
         {"maskedPaths", policy.masked_paths},
         {"readonlyPaths", policy.readonly_paths},
         {"rootfsPropagation", "private"},

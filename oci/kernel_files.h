@@ -61,6 +61,7 @@ struct ProcessStatus {  // /proc/PID/status, the fields the walls speak of; all 
   std::vector<std::uint64_t> uid, gid;  // real, effective, saved, file system
   std::vector<std::uint64_t> groups;    // may be empty
   std::uint64_t parent = 0;             // PPid
+  std::uint64_t own_number = 0;         // the last of NSpid: what the process is called in its own pid namespace
   // Hexadecimal in the file.
   std::uint64_t cap_inheritable = 0, cap_permitted = 0, cap_effective = 0, cap_bounding = 0, cap_ambient = 0;
   std::uint64_t no_new_privs = 0;

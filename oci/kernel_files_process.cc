@@ -51,6 +51,12 @@ class StatusFields {
     return numbers(parts, all);
   }
 
+  // NSpid: from the reader's pid namespace down to the process's own.
+  Result<std::uint64_t> last(const std::string& key) const {
+    const std::string_view all = TRY(value(key));
+    return TRY(numbers(split(all, '\t'), all)).back();
+  }
+
   // The kernel writes a blank after each group, so also after the last one; without any group there is one blank.
   Result<std::vector<std::uint64_t>> groups() const {
     const std::string_view all = TRY(value("Groups"));
@@ -97,6 +103,7 @@ Result<ProcessStatus> parse_process_status(const std::string& text, const std::s
   status.gid = TRY(fields.four("Gid"));
   status.groups = TRY(fields.groups());
   status.parent = TRY(fields.single("PPid"));
+  status.own_number = TRY(fields.last("NSpid"));
   status.cap_inheritable = TRY(fields.capabilities("CapInh"));
   status.cap_permitted = TRY(fields.capabilities("CapPrm"));
   status.cap_effective = TRY(fields.capabilities("CapEff"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
 #include "oci/policy.h"
 
@@ -27,6 +28,28 @@ void allow_socket_calls(SeccompRules& rules) {
   rules.allow.insert(rules.allow.end(), kSocketCalls.begin(), kSocketCalls.end());
 }
 
+// Those that have rules for what is taken away; where the rules themselves follow the policy there is none.
+std::vector<std::string_view> broken_walls(Relaxation relaxation) {
+  switch (relaxation) {
+    case Relaxation::seccomp_network:
+    case Relaxation::bpf_deny:
+    case Relaxation::user_namespace:
+      return {};
+    case Relaxation::seccomp:
+      return {"syscalls", "network"};
+    case Relaxation::no_new_privs:
+    case Relaxation::identity:
+      return {"privileges"};
+    case Relaxation::masks:
+    case Relaxation::rootfs:
+    case Relaxation::devices:
+      return {"mounts", "rootfs"};
+    case Relaxation::pid_namespace:
+      return {"namespaces"};
+  }
+  std::abort();
+}
+
 }  // namespace
 
 const char* to_text(Relaxation relaxation) {
@@ -35,8 +58,35 @@ const char* to_text(Relaxation relaxation) {
       return "seccomp-network";
     case Relaxation::bpf_deny:
       return "bpf-deny";
+    case Relaxation::seccomp:
+      return "seccomp";
+    case Relaxation::no_new_privs:
+      return "no-new-privs";
+    case Relaxation::identity:
+      return "identity";
+    case Relaxation::user_namespace:
+      return "user-namespace";
+    case Relaxation::masks:
+      return "masks";
+    case Relaxation::rootfs:
+      return "rootfs";
+    case Relaxation::devices:
+      return "devices";
+    case Relaxation::pid_namespace:
+      return "pid-namespace";
   }
   std::abort();  // not a value of the enumeration
+}
+
+bool is_down(const Policy& policy, Relaxation relaxation) {
+  return policy.taken_down.contains(relaxation);
+}
+
+bool may_fail_at_the_door(const Policy& policy, const std::string& wall) {
+  return std::any_of(policy.taken_down.begin(), policy.taken_down.end(), [&](Relaxation relaxation) {
+    const auto walls = broken_walls(relaxation);
+    return std::find(walls.begin(), walls.end(), wall) != walls.end();
+  });
 }
 
 void take_down(Policy& policy, Relaxation relaxation) {
@@ -45,8 +95,23 @@ void take_down(Policy& policy, Relaxation relaxation) {
   switch (relaxation) {
     case Relaxation::seccomp_network:
       return allow_socket_calls(policy.seccomp);
-    case Relaxation::bpf_deny:
-      return;  // the program itself is another one
+    case Relaxation::seccomp:
+      policy.seccomp.open = true;
+      return;
+    case Relaxation::user_namespace:
+      policy.user_namespace = UserNamespace::host;
+      return;
+    case Relaxation::masks:
+      policy.masked_paths.clear();
+      policy.readonly_paths.clear();
+      return;
+    case Relaxation::bpf_deny:  // the program itself is another one
+    case Relaxation::no_new_privs:
+    case Relaxation::identity:
+    case Relaxation::rootfs:
+    case Relaxation::devices:
+    case Relaxation::pid_namespace:
+      return;  // what is made is another: bundle.cc, sandbox.cc
   }
 }
 

@@ -124,6 +124,10 @@ void answer_in_the_filter(std::vector<FlatRule>& flat, int standard) {
 Result<std::vector<FlatRule>> flatten(const SeccompRules& rules) {
   std::vector<FlatRule> flat;
   const int standard = TRY(errno_number(rules.default_errno));
+  if (rules.open) {
+    for (const std::string& call : rules.notify) flat.push_back(plain_rule(call, Action::notify));
+    return flat;
+  }
   if (!rules.learn) TRY_VOID(flatten_answers(rules, flat));
   std::set<std::string> counted;
   for (const FlatRule& rule : flat)
@@ -223,7 +227,10 @@ std::string library_error(const std::string& what, int code) {
 
 Result<Context> new_context(const SeccompRules& rules) {
   const auto standard = static_cast<std::uint32_t>(TRY(errno_number(rules.default_errno)));
-  Context context(seccomp_init(rules.learn ? SCMP_ACT_NOTIFY : SCMP_ACT_ERRNO(standard)), seccomp_release);
+  const std::uint32_t otherwise = rules.open    ? SCMP_ACT_ALLOW
+                                  : rules.learn ? SCMP_ACT_NOTIFY
+                                                : SCMP_ACT_ERRNO(standard);
+  Context context(seccomp_init(otherwise), seccomp_release);
   if (!context) return fault("start a seccomp filter: libseccomp has no memory");
   if (seccomp_arch_native() == SCMP_ARCH_X86_64) return context;
   if (const int code = seccomp_arch_add(context.get(), SCMP_ARCH_X86_64); code != 0)
@@ -277,9 +284,9 @@ nlohmann::json oci_seccomp_json(const SeccompRules& rules, const std::string& li
   // Rules that were never checked must not become a document without a filter: this one lets nothing run.
   if (!standard || !flat) return nlohmann::json{{"defaultAction", "SCMP_ACT_KILL_PROCESS"}};
   if (listener.empty()) refuse_uncounted(*flat, *standard);
-  nlohmann::json json = {{"defaultAction", rules.learn ? "SCMP_ACT_NOTIFY" : "SCMP_ACT_ERRNO"},
-                         {"architectures", nlohmann::json::array({"SCMP_ARCH_X86_64"})}};
-  if (!rules.learn) json["defaultErrnoRet"] = *standard;
+  const char* otherwise = rules.open ? "SCMP_ACT_ALLOW" : rules.learn ? "SCMP_ACT_NOTIFY" : "SCMP_ACT_ERRNO";
+  nlohmann::json json = {{"defaultAction", otherwise}, {"architectures", nlohmann::json::array({"SCMP_ARCH_X86_64"})}};
+  if (!rules.learn && !rules.open) json["defaultErrnoRet"] = *standard;
   if (!listener.empty()) json["listenerPath"] = listener;
   json["syscalls"] = oci_syscalls(*flat, !listener.empty());
   return json;

@@ -33,6 +33,8 @@ struct SeccompRules {
   bool learn = false;
   // Nobody answers (oci/without_runtime.h): the calls of the door are allowed, and the filter itself refuses what would be counted.
   bool uncounted = false;
+  // What is not notified is let through: a relaxation (relaxation.h), never scored.
+  bool open = false;
   bool operator==(const SeccompRules&) const = default;
 };
 

@@ -38,14 +38,10 @@ std::string host_ids(const Policy& policy, std::uint32_t inside) {
   return policy.host_ids ? ids(policy.host_ids->candidate) : kNoIdsTaken;
 }
 
-bool stands(const Policy& policy, Relaxation relaxation) {
-  return !policy.taken_down.contains(relaxation);
-}
-
 // Which attempts can get as far as their BPF program when a wall before it was taken down for a test.
 bool can_reach(const Policy& policy, EgressCounter counter) {
-  const bool filter = stands(policy, Relaxation::seccomp_network);
-  const bool deny = stands(policy, Relaxation::bpf_deny) && has(policy.egress_counters, EgressCounter::sockets);
+  const bool filter = !is_down(policy, Relaxation::seccomp_network) && !is_down(policy, Relaxation::seccomp);
+  const bool deny = !is_down(policy, Relaxation::bpf_deny) && has(policy.egress_counters, EgressCounter::sockets);
   switch (counter) {
     case EgressCounter::sockets:
       return !filter;
@@ -77,10 +73,10 @@ void network(const Policy& policy, const HostFacts&, WallBuilder wall) {
       .equals("routes", "none")
       .equals("descriptors", "none")
       .equals("bpf", programs);
-  if (stands(policy, Relaxation::seccomp_network))
-    wall.at_the_door().equals("open_families", "none");
-  else
+  if (is_down(policy, Relaxation::seccomp_network))
     wall.at_the_door().named("open_families");
+  else
+    wall.at_the_door().equals("open_families", "none");
   wall.at_the_end().equals("watch", "nothing appeared");
   wall.at_the_end().equals("links.end", "lo").equals("routes.end", "none").equals("bpf.end", programs);
   egress_counters(policy, wall);
@@ -238,6 +234,8 @@ void namespaces(const Policy& policy, const HostFacts&, WallBuilder wall) {
   user_namespace(policy, wall);
   for (const char* type : {"mnt", "pid", "ipc", "uts", "cgroup"})
     wall.at_the_door().counted(std::string("host_") + type).differs_from(type, std::string("namespaces.host_") + type);
+  // A namespace that is another than the host's can still be the delegate's, with the delegate in it.
+  wall.at_the_door().equals("init", std::uint64_t{1});
   wall.at_the_end().equals("tasks", "none");
 }
 

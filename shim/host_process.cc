@@ -169,10 +169,11 @@ void observe_privileges(const HostProcess& process, Evidence& evidence) {
   const auto text = process.read("status");
   const auto status = text ? parse_process_status(*text, source) : Result<ProcessStatus>(std::unexpected(text.error()));
   if (!status) {
-    for (const char* key : {"privileges.uid", "privileges.gid", "privileges.groups", "privileges.capabilities",
-                            "privileges.no_new_privs", "syscalls.mode", "syscalls.filters"})
+    for (const char* key : {"namespaces.init", "privileges.uid", "privileges.gid", "privileges.groups",
+                            "privileges.capabilities", "privileges.no_new_privs", "syscalls.mode", "syscalls.filters"})
       evidence.missing(key, status.error().message, source);
   } else {
+    evidence.set("namespaces.init", status->own_number, source + " NSpid");
     evidence.set("privileges.uid", joined(status->uid), source + " Uid");
     evidence.set("privileges.gid", joined(status->gid), source + " Gid");
     evidence.set("privileges.groups", status->groups.empty() ? "none" : joined(status->groups), source + " Groups");

@@ -104,6 +104,25 @@ Result<PrivateMount> private_mount(const Fd& opened, const std::string& name, Ro
   return made;
 }
 
+Result<PrivateMount> writable_mount(const Fd& directory, const std::string& name) {
+  NewMount tmpfs = TRY(NewMount::open("tmpfs"));
+  TRY_VOID(tmpfs.set("size", "16m"));
+  const Fd memory = TRY(tmpfs.create(0));
+  for (const char* part : {"upper", "work"}) TRY_VOID(sys::mkdirat(memory.get(), part, 0777));
+  NewMount overlay = TRY(NewMount::open("overlay"));
+  const std::pair<const char*, std::string> options[] = {{"source", "none"},
+                                                         {"lowerdir", by_descriptor(directory)},
+                                                         {"upperdir", by_descriptor(memory) + "/upper"},
+                                                         {"workdir", by_descriptor(memory) + "/work"}};
+  for (const auto& [key, value] : options) TRY_VOID(overlay.set(key, value));
+  PrivateMount made;
+  made.mount = TRY(overlay.create(MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV));
+  // What stands in the way is the mount alone, and not whose the directory is.
+  if (::fchmodat(made.mount.get(), ".", 01777, 0) != 0) return sys_error("chmod", name, errno);
+  made.identity = identity_of(TRY(sys::fstat(made.mount, name)));
+  return made;
+}
+
 namespace {
 
 // mknod's mode would be cut by the umask.
@@ -124,7 +143,7 @@ Result<void> add_terminal_places(const Fd& devices) {
 
 }  // namespace
 
-Result<Fd> device_mount(bool terminal) {
+Result<Fd> device_mount(bool terminal, bool writable) {
   struct Node {
     const char* name;
     unsigned int major_number, minor_number;
@@ -144,7 +163,9 @@ Result<Fd> device_mount(bool terminal) {
   for (const auto& [name, target] : kLinks)
     if (::symlinkat(target, mount.get(), name) != 0) return sys_error("symlink", std::string("/dev/") + name, errno);
   if (terminal) TRY_VOID(add_terminal_places(mount));
-  TRY_VOID(sys::set_mount_attributes(mount, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, "/dev"));
+  if (writable && ::fchmodat(mount.get(), ".", 01777, 0) != 0) return sys_error("chmod", "/dev", errno);
+  const std::uint64_t access = writable ? 0 : MOUNT_ATTR_RDONLY;
+  TRY_VOID(sys::set_mount_attributes(mount, access | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, "/dev"));
   return mount;
 }
 

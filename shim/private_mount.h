@@ -20,9 +20,12 @@ struct PrivateMount {
 // namespace, for an overlay of lower layers only needs two.
 Result<PrivateMount> private_mount(const Fd& opened, const std::string& name, RootfsMount kind, const Fd& empty);
 
+// The same of a directory, but what is written into it lands in memory: Relaxation::rootfs.
+Result<PrivateMount> writable_mount(const Fd& directory, const std::string& name);
+
 // The harmless six devices and the usual links, in a file system that nobody can add to. The delegate is given it as its own
 // /dev too, so what it binds over a path that is masked is this run's null device and not the host's. With a terminal there are
 // places in it for what the delegate mounts: `pts`, and `console`, over which it binds the terminal.
-Result<Fd> device_mount(bool terminal = false);
+Result<Fd> device_mount(bool terminal = false, bool writable = false);
 
 }  // namespace benchsand

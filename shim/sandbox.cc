@@ -47,13 +47,15 @@ Result<void> Sandbox::take_host_ids() {
 // Everything that the container is made of, from what was opened: no name of the host is looked up again.
 Result<void> Sandbox::make_mounts() {
   const Fd empty = TRY(remains_.folder->empty());
-  root_mount_ = TRY(private_mount(rootfs_->dir, rootfs_->path, policy_.rootfs_mount, empty));
+  root_mount_ = is_down(policy_, Relaxation::rootfs)
+                    ? TRY(writable_mount(rootfs_->dir, rootfs_->path))
+                    : TRY(private_mount(rootfs_->dir, rootfs_->path, policy_.rootfs_mount, empty));
   made_.rootfs_identity = root_mount_->identity;
   for (const auto& input : inputs_) {
     input_mounts_.push_back(TRY(private_mount(input.opened, input.source, policy_.rootfs_mount, empty)));
     made_.inputs.emplace_back(input.target, input_mounts_.back().identity);
   }
-  devices_ = TRY(device_mount(policy_.terminal));
+  devices_ = TRY(device_mount(policy_.terminal, is_down(policy_, Relaxation::devices)));
   output_ = TRY(OutputFs::create(policy_));
   made_.output_identity = TRY(output_->identity());
   return make_places();

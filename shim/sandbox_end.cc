@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "oci/kernel_files.h"
 #include "oci/record.h"
 #include "oci/sha256.h"
@@ -29,7 +31,9 @@ Result<bool> Sandbox::candidate_may_start() {
   TRY_VOID(sys::timerfd_at(wall_timer_, sys::monotonic_us() + policy_.limits.wall_time_us));
   evidence_.take("wall-time.armed_us", sys::timerfd_left_us(wall_timer_), "timerfd_gettime, CLOCK_MONOTONIC");
   observed("at the door");
-  return broken_rules(rules_, evidence_, true).empty();
+  const auto broken = broken_rules(rules_, evidence_, true);
+  return std::all_of(broken.begin(), broken.end(),
+                     [this](const Failure& failure) { return may_fail_at_the_door(policy_, failure.wall); });
 }
 
 Result<void> Sandbox::open_task_watch() {

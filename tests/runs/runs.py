@@ -25,6 +25,7 @@ import images
 import intruders
 import killed
 import neighbours
+import relaxations
 from harness import MIB, SOURCE, Bench, Wrong, between, dead_runs, equal, run_scenarios
 
 SCENARIOS = {**attempts.SCENARIOS, **intruders.SCENARIOS, **killed.SCENARIOS, **images.SCENARIOS}
@@ -285,6 +286,11 @@ def every_layer_refuses_egress_by_itself(bench):
 @scenario
 def families_are_refused_by_the_layers_that_claim_to(bench):
     egress.check_families(bench)
+
+
+@scenario
+def a_wall_that_is_taken_down_is_noticed(bench):
+    relaxations.check_noticed(bench)
 
 
 @scenario

@@ -37,7 +37,8 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 std::string status_text() {
-  return "Name:\tsh\nPPid:\t@\nUid:\t1\t1\t1\t1\nGid:\t1\t1\t1\t1\nGroups:\t5 6 \nCapInh:\t0000000000000000\n"
+  return "Name:\tsh\nPPid:\t@\nUid:\t1\t1\t1\t1\nGid:\t1\t1\t1\t1\nGroups:\t5 6 "
+         "\nNSpid:\t7\t1\nCapInh:\t0000000000000000\n"
          "CapPrm:\t0000000000000000\nCapEff:\t0000000000000000\nCapBnd:\t00000000a80425fb\nCapAmb:\t0000000000000000\n"
          "NoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t1\n";
 }
@@ -52,13 +53,14 @@ std::vector<Replacement> status_breaks() {
       {"a80425fb", "a80425fg", "'00000000a80425fg' is not a hexadecimal number: 'CapBnd:\\x0900000000a80425fg'"},
       {"Seccomp:\t2\n", "Seccomp:\t2\nSeccomp:\t0\n", "the key stands twice: 'Seccomp:\\x090'"},
       {"Seccomp:\t2", "Seccomp:  2", "'KEY:<tab>VALUE' is due: 'Seccomp:  2'"},
+      {"NSpid:\t7\t1", "NSpid:\t7\t", "'' is not a decimal number: '7\\x09'"},
       {"NoNewPrivs:\t1", "NoNewPrivs:\t", "'' is not a decimal number: 'NoNewPrivs:\\x09'"},
   };
   for (const std::string key : {"Name", "Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb",
-                                "NoNewPrivs", "Seccomp", "Seccomp_filters", "PPid"})
+                                "NoNewPrivs", "Seccomp", "Seccomp_filters", "PPid", "NSpid"})
     breaks.push_back({"\n" + key + ":", "\nX" + key + ":", "'" + key + "' is missing"});
-  breaks[9].from = "Name:";  // the first line
-  breaks[9].to = "XName:";
+  breaks[10].from = "Name:";  // the first line
+  breaks[10].to = "XName:";
   return breaks;
 }
 

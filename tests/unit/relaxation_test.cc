@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "oci/bpf_eval.h"
+#include "oci/bundle.h"
 #include "oci/verdict.h"
 #include "sample.h"
 
@@ -107,4 +109,69 @@ TEST_CASE("seccomp-network lets every socket family through, whatever stood in t
   CHECK(policy.seccomp.allow_if[0].call == "clone");
   CHECK(policy.seccomp.refuse_with ==
         std::vector<std::pair<std::string, std::vector<std::string>>>{{"ENOSYS", {"clone3"}}});
+}
+
+TEST_CASE("only the walls of what is taken down may be broken at the door") {
+  Policy policy = sample::policy();
+  const auto broken = [&] {
+    std::string walls;
+    for (const auto& wall : wall_names())
+      if (may_fail_at_the_door(policy, wall)) walls += (walls.empty() ? "" : " ") + wall;
+    return walls;
+  };
+  CHECK(broken() == "");
+  take_down(policy, Relaxation::seccomp_network);
+  take_down(policy, Relaxation::user_namespace);
+  CHECK(broken() == "");
+  take_down(policy, Relaxation::masks);
+  CHECK(broken() == "mounts rootfs");
+  take_down(policy, Relaxation::seccomp);
+  CHECK(broken() == "network mounts rootfs syscalls");
+  take_down(policy, Relaxation::identity);
+  take_down(policy, Relaxation::pid_namespace);
+  CHECK(broken() == "network mounts rootfs privileges syscalls namespaces");
+}
+
+TEST_CASE("an open filter lets every call through but those of the door") {
+  Policy policy = sample::policy();
+  take_down(policy, Relaxation::seccomp);
+  const auto document = oci_seccomp_json(policy.seccomp, "/listener");
+  CHECK(document["defaultAction"] == "SCMP_ACT_ALLOW");
+  REQUIRE(document["syscalls"].size() == 1);
+  CHECK(document["syscalls"][0]["action"] == "SCMP_ACT_NOTIFY");
+  CHECK(document["syscalls"][0]["names"] == nlohmann::json({"execve", "execveat", "exit_group"}));
+  const auto program = compile_seccomp(policy.seccomp);
+  REQUIRE(program);
+  const auto summary = summarize_filter(*program);
+  REQUIRE(summary);
+  CHECK(summary->refused == 0);
+  CHECK(summary->i386_killed);
+}
+
+TEST_CASE("what a relaxation loosens in the bundle") {
+  const auto bundle = [](std::initializer_list<Relaxation> down) {
+    Policy policy = sample::policy();
+    for (const Relaxation relaxation : down) take_down(policy, relaxation);
+    BundlePlaces places;
+    places.devices = "/dev";
+    return bundle_json(policy, sample::host(CgroupLayout::v2), places);
+  };
+  const auto strict = bundle({});
+  const auto changed = [&](Relaxation relaxation) {
+    std::string paths;
+    for (const auto& step : nlohmann::json::diff(strict, bundle({relaxation})))
+      if (paths.find(step["path"]) == std::string::npos) paths += step["path"].get<std::string>() + " ";
+    return paths;
+  };
+  CHECK(changed(Relaxation::no_new_privs) == "/process/noNewPrivileges ");
+  CHECK(changed(Relaxation::rootfs) ==
+        "/"
+        "root/readonly ");
+  CHECK(changed(Relaxation::devices) == "/mounts/1/options/1 ");
+  CHECK(changed(Relaxation::bpf_deny) == "");
+  CHECK(bundle({Relaxation::identity})["process"]["user"] == nlohmann::json({{"uid", 0}, {"gid", 0}}));
+  CHECK(bundle({Relaxation::identity})["process"]["capabilities"]["bounding"].size() == 37);
+  CHECK(bundle({Relaxation::pid_namespace})["linux"]["namespaces"][0]["type"] == "mount");
+  CHECK(bundle({Relaxation::masks})["linux"]["maskedPaths"].empty());
+  CHECK(bundle({Relaxation::masks})["mounts"][0]["options"].back() == "rw");
 }
