@@ -47,6 +47,7 @@ foreach(pair bash=share/bash-completion/completions/benchsand zsh=share/zsh/vend
   list(APPEND PACKAGED ${script})
 endforeach()
 add_custom_target(packaged ALL DEPENDS ${PACKAGED})
+add_dependencies(packaged benchsand benchsand-engines benchsand-runtime)
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME benchsand)
@@ -80,5 +81,5 @@ endif()
 install(FILES ${PACKAGE_SOURCE}/lintian-overrides DESTINATION share/lintian/overrides RENAME benchsand)
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 include(CPack)
-add_custom_target(deb COMMAND ${CMAKE_CPACK_COMMAND} -G DEB DEPENDS benchsand benchsand-engines benchsand-runtime packaged
+add_custom_target(deb COMMAND ${CMAKE_CPACK_COMMAND} -G DEB DEPENDS packaged
   WORKING_DIRECTORY ${CMAKE_BINARY_DIR})

@@ -111,6 +111,17 @@ if command -v zsh >/dev/null; then
 fi
 ok "completion: $shells"
 
+# What the pages say to type for a profile of one's own, in a system that has none.
+for pair in plain=without-runtime slow=engines; do
+  recipe=$(sed -n '/^install -d \/etc\/benchsand\/profiles/,/^```/{/^```/d;/systemctl/d;p}' "$source/docs/${pair#*=}.md")
+  [ -n "$recipe" ] || fail "docs/${pair#*=}.md has no recipe"
+  [ ! -e "$root/etc/benchsand" ] || fail "/etc/benchsand is there before the recipe"
+  inside sh -ec "$recipe" || fail "the recipe of docs/${pair#*=}.md"
+  inside benchsand limits --profile "${pair%=*}" >"$work/report" || fail "the profile ${pair%=*}"
+  rm -r "$root/etc/benchsand"
+done
+ok "the profiles of the pages are made as they say"
+
 inside dpkg --purge benchsand >"$work/log" 2>&1 || { cat "$work/log"; fail "dpkg --purge"; }
 files >"$work/after"
 diff "$work/before" "$work/after" || fail "left behind"

@@ -7,8 +7,7 @@ setup=tests/setup
 
 "$setup/packages.sh"
 "$setup/host.sh"
-"$setup/build.sh" build benchsand
-"$setup/build.sh" build benchsand-runtime
+"$setup/build.sh" build packaged  # both programs, and what cmake --install takes beside them
 BENCHSAND_CACHE=/var/cache/benchsand "$setup/rootfs.sh" python >/dev/null
 
 task=docs/examples/add/task.yaml
