@@ -167,7 +167,8 @@ std::string host_lines(const json& document) {
   for (const auto& engine : document.at("engines")) {
     text += padded(text_of(engine.at("engine")), 12);
     const json& said = engine.at("hearsay");
-    if (engine.at("client").is_null() && engine.at("socket").is_null())
+    const bool is_unknown = engine.at("why").is_null() || engine.at("why") == kNoSocket;
+    if (engine.at("client").is_null() && engine.at("socket").is_null() && is_unknown)
       text += "not found\n";
     else if (engine.at("reachable") == true)
       text += "says it is " + text_of(said.at("version")) + ", default runtime " + text_of(said.at("default_runtime")) +

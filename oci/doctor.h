@@ -36,6 +36,8 @@ struct DoctorRun {
 };
 
 // What an engine says of itself: hearsay, for nothing of it was tried.
+inline constexpr const char* kNoSocket = "no socket is there";  // where nobody says that there is one
+
 struct DoctorEngine {
   std::string name;
   std::string client;  // path; empty: none

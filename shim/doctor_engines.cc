@@ -1,4 +1,4 @@
-// Docker and Podman, as they describe themselves: GET /info on their sockets.
+// Docker and Podman, as they describe themselves: GET /info on their sockets, which are where `run` looks for them.
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "shim/api_places.h"
 #include "shim/doctor.h"
 #include "shim/sys.h"
 
@@ -28,8 +29,11 @@ Result<Fd> connect_to(const std::string& path) {
   for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO})
     if (::setsockopt(connection.get(), SOL_SOCKET, option, &kPatience, sizeof kPatience) != 0)
       return sys_error("setsockopt", path, errno);
-  if (::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    return sys_error("connect", path, errno);
+  if (::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    const int failed = errno;
+    if (failed == ECONNREFUSED && is_no_socket(path)) return fault("connect " + path + ": " + kNotASocket);
+    return sys_error("connect", path, failed);
+  }
   return connection;
 }
 
@@ -65,16 +69,23 @@ std::string said(const nlohmann::json& info, const char* key) {
   return found != info.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-DoctorEngine ask(const std::string& name, const std::vector<std::string>& sockets) {
+// The socket of the engine, or why there is none to ask.
+Result<std::string> socket_of(ApiKind kind) {
+  const Endpoint place = TRY(find_endpoint(kind));
+  if (!place.is_local())
+    return fault(place.from + " says " + place.text() + ", and doctor asks no engine that is not on a socket here");
+  if (TRY(sys::exists(sys::kHere, place.path))) return place.path;
+  return fault(place.from == kByDefault ? kNoSocket
+                                        : place.from + " says " + place.text() + ", and no socket is there");
+}
+
+DoctorEngine ask(ApiKind kind) {
   DoctorEngine engine;
-  engine.name = name;
-  engine.client = first_existing({"/usr/local/bin/" + name, "/usr/bin/" + name, "/bin/" + name});
-  engine.socket = first_existing(sockets);
-  if (engine.socket.empty()) {
-    engine.why = "no socket is there";
-    return engine;
-  }
-  const auto info = info_from(engine.socket);
+  engine.name = to_text(kind);
+  engine.client = first_existing({"/usr/local/bin/" + engine.name, "/usr/bin/" + engine.name, "/bin/" + engine.name});
+  const auto socket = socket_of(kind);
+  const auto info = socket ? info_from(*socket) : Result<nlohmann::json>(std::unexpected(socket.error()));
+  if (socket) engine.socket = *socket;
   engine.reachable = info.has_value();
   if (!info) {
     engine.why = info.error().message;
@@ -89,7 +100,7 @@ DoctorEngine ask(const std::string& name, const std::vector<std::string>& socket
 }  // namespace
 
 std::vector<DoctorEngine> ask_engines() {
-  return {ask("docker", {"/run/docker.sock", "/var/run/docker.sock"}), ask("podman", {"/run/podman/podman.sock"})};
+  return {ask(ApiKind::docker), ask(ApiKind::podman)};
 }
 
 }  // namespace benchsand

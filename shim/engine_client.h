@@ -8,13 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "shim/api_places.h"
 #include "shim/http.h"
 
 namespace benchsand {
-
-// docker: DOCKER_HOST (with DOCKER_TLS_VERIFY, DOCKER_CERT_PATH), else DOCKER_CONTEXT or the current context of DOCKER_CONFIG's
-// config.json, else /var/run/docker.sock. podman: CONTAINER_HOST (CONTAINER_SSHKEY), else /run/podman/podman.sock.
-Result<Endpoint> find_endpoint(ApiKind kind);
 
 class EngineClient {
  public:

@@ -12,6 +12,7 @@
 #include "oci/http_head.h"
 #include "oci/report.h"
 #include "oci/units.h"
+#include "shim/api_places.h"
 #include "shim/engine_ssh.h"
 #include "shim/http_hijack.h"
 #include "shim/http_transfer.h"
@@ -151,8 +152,7 @@ std::pair<std::string, int> Http::Parts::why_not_connected() const {
   const bool is_unix = endpoint.transport == Endpoint::Transport::unix_socket;
   if (is_unix && failed == ENOENT) return {"there is no such socket", failed};
   if (failed != ECONNREFUSED) return {std::strerror(failed), failed};
-  if (const auto facts = sys::fstatat(sys::kHere, endpoint.path, 0); is_unix && facts && !S_ISSOCK(facts->st_mode))
-    return {"it is not a socket", ENOTSOCK};
+  if (is_unix && is_no_socket(endpoint.path)) return {kNotASocket, ENOTSOCK};
   return {"nobody listens there", failed};
 }
 

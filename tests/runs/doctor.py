@@ -140,6 +140,15 @@ class Doctor:
                 {"version": None, "default_runtime": None, "cgroup_driver": None}
             self.check(f"docker is {name}: hearsay", docker.get("hearsay") == hearsay, docker)
             self.check(f"docker is {name}: reachable", docker.get("reachable") == (name in ("an engine", "other types")), docker)
+        with tempfile.TemporaryDirectory() as folder:
+            for host, why in ((f"unix://{folder}", f"connect {folder}: it is not a socket"),
+                              (f"unix://{folder}/none", f"DOCKER_HOST says unix://{folder}/none, and no socket is there"),
+                              ("tcp://127.0.0.1:1", "DOCKER_HOST says tcp://127.0.0.1:1, and doctor asks no engine that is not on a socket here"),
+                              ("nonsense", "DOCKER_HOST")):
+                pointed = lambda words, host=host: subprocess.run(words, capture_output=True, text=True, timeout=60, env={**os.environ, "DOCKER_HOST": host})
+                document = self.examine(f"DOCKER_HOST is {host}", pointed, 0, {})
+                docker = next((engine for engine in document.get("engines", []) if engine["engine"] == "docker"), {})
+                self.check(f"DOCKER_HOST is {host}: why", (docker.get("why") or "").startswith(why), docker)
 
 
 def answer_once(server, answer):

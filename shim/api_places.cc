@@ -1,4 +1,5 @@
-// Where an engine's API is: what the environment and the files of Docker's and Podman's own clients say.
+#include "shim/api_places.h"
+
 #include <cerrno>
 #include <cstdlib>
 #include <optional>
@@ -6,7 +7,7 @@
 #include "oci/sha256.h"
 #include "oci/strict_json.h"
 #include "oci/yaml_tree.h"
-#include "shim/engine_client.h"
+#include "shim/sys.h"
 
 namespace benchsand {
 
@@ -116,18 +117,23 @@ Result<Endpoint> find_docker() {
     }
     if (!name.empty() && name != "default") return docker_from_context(name, *folder, said_by);
   }
-  return parse_endpoint(std::string("unix://") + kDockerSocket, "the default");
+  return parse_endpoint(std::string("unix://") + kDockerSocket, kByDefault);
 }
 
 Result<Endpoint> find_podman() {
   const auto text = variable("CONTAINER_HOST");
-  if (!text) return parse_endpoint(std::string("unix://") + kPodmanSocket, "the default");
+  if (!text) return parse_endpoint(std::string("unix://") + kPodmanSocket, kByDefault);
   Endpoint endpoint = TRY(parse_endpoint(*text, "CONTAINER_HOST"));
   if (endpoint.transport == Endpoint::Transport::ssh) endpoint.key_file = variable("CONTAINER_SSHKEY").value_or("");
   return endpoint;
 }
 
 }  // namespace
+
+bool is_no_socket(const std::string& path) {
+  const auto facts = sys::fstatat(sys::kHere, path, 0);
+  return facts && !S_ISSOCK(facts->st_mode);
+}
 
 Result<Endpoint> find_endpoint(ApiKind kind) {
   Endpoint endpoint = TRY(kind == ApiKind::docker ? find_docker() : find_podman());
