@@ -42,7 +42,9 @@ void note_edits(const std::string& verb, const std::vector<Edit>& edits, RunFact
 
 void note_container(const ContainerOrder& order, RunFacts& facts) {
   const ContainerState& state = order.state;
-  facts.container = ContainerFacts{state.id, order.name, state.root, state.bundle, order.admission.caller};
+  // The name that `benchsand run` has asked the engine for, which not every engine hands on.
+  const std::string name = order.front ? "benchsand-" + order.front->order.run_id : order.name;
+  facts.container = ContainerFacts{state.id, name, state.root, state.bundle, order.admission.caller};
   nlohmann::json refusals = nlohmann::json::array();
   for (const auto& refusal : order.admission.refusals)
     refusals.push_back({{"wall", refusal.wall}, {"what", printable(refusal.what)}, {"cure", printable(refusal.cure)}});
@@ -51,7 +53,7 @@ void note_container(const ContainerOrder& order, RunFacts& facts) {
 
 Result<void> record_not_made(const Host& host, const ContainerOrder& order, const std::string& why) {
   RunFacts facts;
-  facts.id = "r" + TRY(sys::random_hex(12));
+  facts.id = order.front ? order.front->order.run_id : "r" + TRY(sys::random_hex(12));
   facts.created = sys::utc_now();
   facts.delegate = host.delegate.facts;
   note_container(order, facts);

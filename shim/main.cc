@@ -338,7 +338,8 @@ int main_of(int argc, char** argv) {
   limits_command->add_flag("--markdown", options.markdown, "as a page of docs/");
   CLI::App* verdict_command = add("verdict", "print the verdict of a record again", verdict);
   verdict_command
-      ->add_option("RECORD", options.record, "a record or folder that run wrote; or a container, by id or name")
+      ->add_option("RECORD", options.record,
+                   "a record or folder that run wrote; or a run by its id, or a container by id or name")
       ->required();
   verdict_command->add_flag("--plot", options.plot, "draw the timeline below it");
   verdict_command->add_flag("--ascii", options.ascii,

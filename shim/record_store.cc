@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <set>
 
+#include "shim/host_cgroup.h"
 #include "shim/run_folder.h"
 
 namespace benchsand {
@@ -224,9 +225,24 @@ Result<RecordStore::Whose> RecordStore::whose(const std::vector<File>& files, co
                " ids begin so; give more of it: " + listed(std::vector<std::string>(ids.begin(), ids.end())));
 }
 
+// Nullopt: none of that run is kept. The words of whoever wrote a record are looked at, not those of its file's name.
+Result<std::optional<FoundRecord>> RecordStore::of_run(const std::vector<File>& files, const std::string& run) const {
+  if (!is_run_id(run)) return std::nullopt;
+  for (const auto& file : files) {
+    const auto text = sys::read_file(dir_.get(), file.stem + kSuffix, kLargestRecord);
+    if (!text && text.error().error_number == ENOENT) continue;
+    if (!text) return std::unexpected(text.error());
+    if (text->find(run) == std::string::npos) continue;  // most are not worth parsing
+    const auto record = nlohmann::json::parse(*text, nullptr, false);
+    if (record.is_object() && record.value("id", nlohmann::json()) == run) return FoundRecord{path_of(file.stem), {}};
+  }
+  return std::nullopt;
+}
+
 // An older one of a container, by whatever the container is known by.
 Result<FoundRecord> RecordStore::look_up(const std::string& wanted) const {
   const auto all = TRY(files());
+  if (auto found = TRY(of_run(all, wanted))) return std::move(*found);
   const std::size_t mark = wanted.find(kOlder);
   auto found = TRY(whose(all, wanted.substr(0, mark)));
   if (mark == std::string::npos) {
@@ -261,6 +277,8 @@ Result<FoundRecord> find_record(const std::string& wanted, const std::string& ba
   if (wanted.find('/') != std::string::npos || wanted.ends_with(kSuffix)) return path;
   auto store = RecordStore::find(base);
   auto found = store ? store->look_up(wanted) : Result<FoundRecord>(std::unexpected(store.error()));
+  const std::string usual = "benchsand-results/" + wanted + "/record.json";
+  if (!facts && !found && is_run_id(wanted) && sys::fstatat(sys::kHere, usual, 0)) return FoundRecord{usual, {}};
   if (!facts) return found;
   if (!found) return path;
   found->notes.push_back("there is a file of this name here too; for that, give ./" + wanted);

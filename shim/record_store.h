@@ -5,6 +5,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,7 @@ class RecordStore {
   // Removes what is beyond the number or older than the days, oldest first, and never the newest. How many went.
   Result<std::uint64_t> rotate(const RecordKeeping& keeping) const;
 
-  // By id, by name, or by the beginning of an id (four characters at least); `~N` after it is an older one. Kind usage when there is none or no single one.
+  // By the id of the run; by the container's id, by its name, or by the beginning of an id (four characters at least); `~N` after it is an older one. Kind usage when there is none or no single one.
   Result<FoundRecord> look_up(const std::string& wanted) const;
   Result<std::vector<RecordLine>> list() const;  // newest first
 
@@ -52,6 +53,7 @@ class RecordStore {
   Result<bool> is_of_run(const std::string& container, const nlohmann::json& run) const;
   Result<void> set_aside(const std::string& container) const;
   Result<Whose> whose(const std::vector<File>& files, const std::string& wanted) const;
+  Result<std::optional<FoundRecord>> of_run(const std::vector<File>& files, const std::string& run) const;
   Result<FoundRecord> newest(const std::vector<File>& files, const std::string& id) const;
   Result<std::vector<std::string>> ids_named(const std::vector<File>& files, const std::string& name) const;
   std::string path_of(const std::string& stem) const { return base_ + "/" + stem + ".json"; }
@@ -60,7 +62,8 @@ class RecordStore {
   Fd dir_;
 };
 
-// What `benchsand verdict` is given: a path, a folder of results, or a container.
+// What `benchsand verdict` is given: a path, a folder of results, a container, or a run, whose folder may be where results go if
+// nobody says otherwise.
 Result<FoundRecord> find_record(const std::string& wanted, const std::string& base = kRecordBase);
 
 }  // namespace benchsand

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 from front_gc import nothing_runs, soon, start_sleeper
-from front_lies import ADDRESS, not_scored
+from front_lies import ADDRESS, not_scored, table
 from harness import Run, Wrong, equal, names_in
 from proxy import Proxy
 
@@ -106,6 +106,20 @@ def a_runtime_that_is_not_benchsands(bench):
     finally:
         config.write_text(settings)
         engine.reload(str(bench.stage.bin / "benchsand"))
+
+
+@scenario
+def a_record_is_found_by_its_run(bench):
+    """By the run's id and by the name that is listed, of a run that succeeded and of one that came to nothing."""
+    for command, status in ((bench.candidate("exit", 0), 0), (["/nowhere/program"], 3)):
+        run = take(bench, subprocess.Popen(bench.arguments(bench.write_task(command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        identity = run.record["id"]
+        equal("the folder", run.folder.name, identity)
+        for wanted in (identity, f"benchsand-{identity}"):
+            told = subprocess.run([bench.program, "verdict", wanted], cwd="/", capture_output=True, text=True, timeout=60)
+            equal(f"verdict {wanted}, {told.stderr}", (told.returncode, told.stdout == table(bench, run)), (status, True))
+        listed = subprocess.run([bench.program, "records"], capture_output=True, text=True, timeout=60).stdout
+        equal(f"the name in {listed}", f" benchsand-{identity} " in listed, True)
 
 
 @scenario

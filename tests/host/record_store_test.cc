@@ -55,6 +55,20 @@ struct Store {
 
 }  // namespace
 
+TEST_CASE("a record is found by the id of its run, which need not be the container's newest") {
+  Store at;
+  const std::string first = "r" + std::string(24, '1'), second = "r" + std::string(24, '2');
+  for (const auto& run : {first, second}) {
+    auto record = record_of(kWeb, "benchsand-" + run, run == first ? 1 : 2);
+    record["id"] = run;
+    REQUIRE(at.store.store(record, kWeb));
+  }
+  CHECK(at.number(first) == 1);
+  CHECK(at.number(second) == 2);
+  CHECK(at.number("benchsand-" + second) == 2);
+  CHECK_FALSE(at.store.look_up("r" + std::string(24, '3')));
+}
+
 TEST_CASE("a record is found by id, name, and the beginning of an id") {
   Store at;
   at.put(kWeb, "web", 1);
