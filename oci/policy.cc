@@ -207,7 +207,8 @@ void decide_env(Decision& decision) {
   std::sort(decision.policy.env.begin(), decision.policy.env.end());
 }
 
-void check_mount_target(Decision& decision, const std::string& what, const std::string& target) {
+void check_mount_target(Decision& decision, const std::string& key, const std::string& target) {
+  const std::string what = decision.task.place_of(key) + key;
   if (!is_normal_path(target)) {
     decision.problems.push_back(what + ": " + in_quotes(target) +
                                 " is not an absolute path without '.', '..' and empty parts");
@@ -228,12 +229,13 @@ void decide_mounts(Decision& decision) {
   std::vector<std::pair<std::string, std::string>> targets{{"output", decision.task.output}};
   for (std::size_t i = 0; i < decision.task.inputs.size(); ++i) {
     const InputMount& input = decision.task.inputs[i];
-    const std::string what = "inputs[" + std::to_string(i) + "].target";
+    const std::string item = "inputs[" + std::to_string(i) + "]", what = item + ".target";
     check_mount_target(decision, what, input.target);
+    decision.policy.places["input for " + input.target] = decision.task.place_of(item + ".source");
     for (const auto& [other, other_target] : targets) {
       if (!is_inside(input.target, other_target) && !is_inside(other_target, input.target)) continue;
-      decision.problems.push_back(what + ": " + in_quotes(input.target) + " overlaps " + other + " " +
-                                  in_quotes(other_target));
+      decision.problems.push_back(decision.task.place_of(what) + what + ": " + in_quotes(input.target) + " overlaps " +
+                                  other + " " + in_quotes(other_target));
     }
     targets.emplace_back(what, input.target);
     decision.policy.inputs.push_back({.source = host_path(input.source, decision.source), .target = input.target});
@@ -243,6 +245,7 @@ void decide_mounts(Decision& decision) {
 }
 
 void decide_host_paths(Decision& decision) {
+  for (const char* key : {"rootfs", "image", "stdin"}) decision.policy.places[key] = decision.task.place_of(key);
   if (!decision.source.directory.starts_with('/')) {
     decision.problems.push_back("the directory of the task file, " + in_quotes(decision.source.directory) +
                                 ", is not absolute");
@@ -258,7 +261,7 @@ void decide_host_paths(Decision& decision) {
 void decide_workdir(Decision& decision) {
   decision.policy.workdir = decision.task.workdir ? *decision.task.workdir : decision.task.output;
   if (decision.task.workdir && !is_normal_path(*decision.task.workdir)) {
-    decision.problems.push_back("workdir: " + in_quotes(*decision.task.workdir) +
+    decision.problems.push_back(decision.task.place_of("workdir") + "workdir: " + in_quotes(*decision.task.workdir) +
                                 " is not an absolute path without '.', '..' and empty parts");
   }
 }

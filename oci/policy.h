@@ -66,6 +66,8 @@ struct Policy {
   std::set<Relaxation> taken_down;  // by a test; see oci/relaxation.h
   // Of a run whose user namespace is its own; the run takes them. Nothing that was decided, so not in the policy's JSON.
   std::optional<HostIds> host_ids;
+  // Where the task names its files: "task.yaml:7:13: ", by "rootfs", "image", "stdin" and "input for /task"; for messages alone.
+  std::map<std::string, std::string> places;
   std::vector<std::string> relaxations;  // every loosening by name; empty for strict
   std::vector<std::string> notices;      // what was decided otherwise than asked, and why
 };

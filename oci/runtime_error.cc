@@ -7,6 +7,8 @@ namespace benchsand {
 
 namespace {
 
+constexpr const char* kOfTheProgram[] = {"executable file", "open executable", "exec user process",
+                                         "exec container process", "unable to start container process: exec: "};
 constexpr char kMeantBegins = '\x01', kMeantEnds = '\x02';
 
 struct Phrase {
@@ -137,13 +139,26 @@ std::string container_not_running(const std::string& id) {
   return "container " + id + ": " + meant("container not running");
 }
 
+bool is_of_the_program(const std::string& said) {
+  const std::string small = lower(said);
+  return std::any_of(std::begin(kOfTheProgram), std::end(kOfTheProgram),
+                     [&](const char* phrase) { return small.find(phrase) != std::string::npos; });
+}
+
+std::string program_cure(const std::vector<std::string>& env) {
+  std::string path = "PATH";
+  for (const auto& variable : env)
+    if (variable.starts_with("PATH=")) path = variable;
+  return " (cure: the program of the command has to be in the root file system, for anybody to execute; one without a "
+         "slash is looked for along " +
+         path + ")";
+}
+
 std::string delegate_words(const std::string& said) {
   std::string words;
   for (const char c : trimmed(said)) words += printable(c);
   const std::string small = lower(words);
-  for (const char* of_the_program : {"executable file", "open executable", "exec user process",
-                                     "exec container process", "unable to start container process: exec: "}) {
-    if (small.find(of_the_program) == std::string::npos) continue;
+  if (is_of_the_program(words)) {
     // docker's client looks for it as Go spells it; crun takes it from the C library.
     const std::string spelled = "no such file or directory";
     const std::size_t at = small.find(spelled);

@@ -35,6 +35,11 @@ std::string neutral_wording(const std::string& message);
 std::string unknown_container(const std::string& id);
 std::string container_not_running(const std::string& id);
 
+// A delegate's words are of the candidate's program, which it could not execute.
+bool is_of_the_program(const std::string& said);
+// What to do then; with the environment that the program was to have.
+std::string program_cure(const std::vector<std::string>& env);
+
 // What a delegate said, for a message. When it speaks of the candidate's program (not found, not executable), its words are
 // meant: `docker run` and `docker exec` end with 127 and 126 by them.
 std::string delegate_words(const std::string& said);

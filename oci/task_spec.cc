@@ -70,6 +70,8 @@ void read_inputs(const YamlNode& node, TaskSpec& task, Problems& problems) {
     if (source == nullptr || target == nullptr) continue;
     const auto source_text = read_nonempty_text(*source, input.path_of("source"), problems);
     const auto target_text = read_nonempty_text(*target, input.path_of("target"), problems);
+    for (const auto& [key, node_of] : {std::pair{"source", source}, {"target", target}})
+      task.places[input.path_of(key)] = problems.source().where(node_of->position);
     if (source_text && target_text) task.inputs.push_back({.source = *source_text, .target = *target_text});
   }
 }
@@ -86,6 +88,11 @@ void read_limits(const YamlNode& node, TaskSpec& task, Problems& problems) {
                                                       .text = bound->text,
                                                       .where = problems.source().where(bound->position)};
   }
+}
+
+void note_places(const MappingReader& reader, TaskSpec& task, const Problems& problems) {
+  for (const char* key : {"profile", "rootfs", "image", "stdin", "output", "workdir"})
+    if (const YamlNode* node = reader.find(key)) task.places[key] = problems.source().where(node->position);
 }
 
 // A text into its place, when the key is there and the text is good.
@@ -121,6 +128,7 @@ void read_task(const YamlNode& root, TaskSpec& task, Problems& problems) {
   if (!read_format_version(root, "benchsand", problems)) return;
   const MappingReader reader(root, "", task_keys(), problems);
   refuse_later_keys(reader, problems);
+  note_places(reader, task, problems);
   if (const YamlNode* name = reader.require("name")) {
     const auto text = read_name(*name, "name", problems);
     if (text) task.name = *text;

@@ -42,6 +42,14 @@ struct TaskSpec {
   std::vector<InputMount> inputs;
   std::string output = "/output";
   std::map<std::string, AskedBound> limits;  // by LimitField::name
+  // Where it was written: "task.yaml:7:13", by "rootfs", "inputs[0].target", …
+  std::map<std::string, std::string> places;
+
+  // "task.yaml:7:13: ", or nothing for what was not written in a file.
+  std::string place_of(const std::string& key) const {
+    const auto found = places.find(key);
+    return found == places.end() ? "" : found->second + ": ";
+  }
 };
 
 // One `--set limits.NAME=VALUE`.

@@ -45,7 +45,7 @@ Result<std::string> prune(const ImageCache& cache, std::uint64_t unused_for) {
 
 void add_image_commands(CLI::App& app, const std::function<void(const ImageRequest&)>& serve) {
   CLI::App* image = app.add_subcommand("image", "the images that are unpacked: list them, remove them");
-  image->require_subcommand(1);
+  image->require_subcommand(0, 1);
   image->allow_extras(false);
   const auto request = std::make_shared<ImageRequest>();
   const auto engine = std::make_shared<std::string>();
@@ -67,6 +67,15 @@ void add_image_commands(CLI::App& app, const std::function<void(const ImageReque
   for (CLI::App* command : {ls, prune})
     command->add_option("--engine", *engine, "what benchsand has put into the store of docker or podman")
         ->check(CLI::IsMember({"docker", "podman"}));
+  image->allow_extras();  // only so that an unknown one can be named
+  image->callback([image] {
+    if (!image->get_subcommands().empty()) return;
+    const auto words = image->remaining();
+    throw CLI::ParseError(
+        (words.empty() ? "no command of image was given" : "unknown command '" + words.front() + "' of image") +
+            "; there are ls, rm and prune",
+        CLI::ExitCodes::RequiredError);
+  });
 }
 
 Result<std::uint64_t> unused_for_us(const ImageRequest& request) {

@@ -10,6 +10,7 @@
 
 #include "oci/image_notices.h"
 #include "oci/sha256.h"
+#include "oci/yaml_reader.h"
 #include "shim/builtin_profiles.h"
 #include "shim/image_cache.h"
 #include "shim/run_folder.h"
@@ -22,6 +23,15 @@ namespace {
 std::string builtin_names() {
   std::string names;
   for (const auto& name : builtin_profile_names()) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+// Also those of this house.
+std::vector<std::string> known_names() {
+  auto names = builtin_profile_names();
+  if (const auto files = sys::list_directory(sys::kHere, kProfileDirectory))
+    for (const auto& file : *files)
+      if (file.ends_with(".yaml")) names.push_back(file.substr(0, file.size() - 5));
   return names;
 }
 
@@ -64,7 +74,7 @@ Result<ProfileText> find_profile(const std::string& name) {
     if (name == profile.name)
       return ProfileText{std::string(profile.text), "profile " + name, std::string(profile.sha256)};
   return usage("find the profile '" + name + "': not in " + kProfileDirectory + ", and the built-in ones are " +
-               builtin_names());
+               builtin_names() + did_you_mean(name, known_names()));
 }
 
 Result<Documents> load_documents(const TaskRequest& request) {
@@ -79,10 +89,12 @@ Result<Documents> load_documents(const TaskRequest& request) {
   for (const auto& setting : request.settings) TRY_VOID(apply_setting(task, setting));
   // A task is not trusted to bring its own rules: it names a profile of this house, only the operator may give a path.
   if (task.profile && task.profile->find('/') != std::string::npos)
-    return usage(request.task_path + ": profile '" + *task.profile +
+    return usage(task.place_of("profile") + "profile '" + *task.profile +
                  "' is a path; a task can only name a profile (use --profile for a file)");
   const std::string asked = request.profile ? *request.profile : task.profile ? *task.profile : "strict";
-  documents.profile_text = TRY(find_profile(asked));
+  auto found = find_profile(asked);
+  if (!found && !request.profile) found.error().message = task.place_of("profile") + found.error().message;
+  documents.profile_text = TRY(found);
   documents.profile_text.request =
       asked.find('/') == std::string::npos ? asked : std::filesystem::canonical(asked, failed).string();
   if (failed) return usage("find the profile " + asked + ": " + failed.message());

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "oci/kernel_files.h"
+#include "oci/runtime_error.h"
 #include "oci/seccomp.h"
 #include "oci/without_runtime.h"
 #include "shim/attached_mounts.h"
@@ -267,7 +268,7 @@ Result<void> PlainRun::note_not_executed() {
   const auto why = TRY(gate_->why_not_executed());
   if (!why) return {};
   started_ = false;
-  return fault("execute " + policy_.command.front() + ": " + std::strerror(*why));
+  return fault("execute " + policy_.command.front() + ": " + std::strerror(*why) + program_cure(policy_.env));
 }
 
 Result<std::optional<int>> PlainRun::let_init_die() {

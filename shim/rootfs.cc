@@ -108,27 +108,33 @@ std::unexpected<Error> missing_places(const Rootfs& rootfs, const std::vector<Pl
                (directories.empty() || files.empty() ? "" : " &&") + (files.empty() ? "" : " touch" + files));
 }
 
-// An operator's path that is wrong is a usage error, whatever the system call said.
-void require_kind(const std::string& what, const std::string& path, bool directory, bool file, std::string& problems) {
+// An operator's path that is wrong is a usage error, whatever the system call said. Empty: it is as it should be.
+std::string not_of_kind(const std::string& path, bool directory, bool file) {
   const auto facts = sys::fstatat(sys::kHere, path, 0);
-  std::string problem;
-  if (!facts)
-    problem = facts.error().message;
-  else if (!(directory && S_ISDIR(facts->st_mode)) && !(file && S_ISREG(facts->st_mode)))
-    problem = path + " is not a " + (directory && file ? "directory or regular file" : "regular file");
-  if (!problem.empty()) problems += (problems.empty() ? "" : "\n") + what + ": " + problem;
+  if (!facts && facts.error().error_number == ENOENT)
+    return path + " is not there; make it, or correct the path (a relative one begins at the task's folder)";
+  if (!facts) return facts.error().message;
+  if ((directory && S_ISDIR(facts->st_mode)) || (file && S_ISREG(facts->st_mode))) return "";
+  return path + " is not a " + (directory && file ? "directory or regular file" : "regular file");
 }
 
 }  // namespace
 
 Result<void> check_task_files(const Policy& policy) {
   std::string problems;
+  const auto require = [&](const std::string& what, const std::string& path, bool directory) {
+    const std::string problem = not_of_kind(path, directory, true);
+    const auto place = policy.places.find(what);
+    if (!problem.empty())
+      problems +=
+          (problems.empty() ? "" : "\n") + (place == policy.places.end() ? "" : place->second) + what + ": " + problem;
+  };
   if (!policy.image)
-    require_kind("rootfs", policy.rootfs, true, true, problems);
+    require("rootfs", policy.rootfs, true);
   else if (policy.image->form != ImageForm::stored)
-    require_kind("image", policy.image->path, policy.image->form == ImageForm::oci, true, problems);
-  if (!policy.stdin_file.empty()) require_kind("stdin", policy.stdin_file, false, true, problems);
-  for (const auto& input : policy.inputs) require_kind("input for " + input.target, input.source, true, true, problems);
+    require("image", policy.image->path, policy.image->form == ImageForm::oci);
+  if (!policy.stdin_file.empty()) require("stdin", policy.stdin_file, false);
+  for (const auto& input : policy.inputs) require("input for " + input.target, input.source, true);
   if (!problems.empty()) return usage(problems);
   return {};
 }

@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "oci/kernel_files.h"
+#include "oci/runtime_error.h"
 #include "oci/sha256.h"
 #include "shim/new_mount.h"
 #include "shim/subprocess.h"
@@ -129,7 +130,9 @@ Result<void> Sandbox::accept_listener() {
 std::unexpected<Error> Sandbox::delegate_failed(const std::string& seen) {
   const auto ended = remains_.delegate->wait(sys::monotonic_us() + kEmptyWithinUs);
   const std::string words = ended ? last_words(remains_.folder->path("delegate.log")) : "";
-  return fault("start the container with " + facts_.delegate.name + ": " + (words.empty() ? seen : words));
+  const std::string said = words.empty() ? seen : words;
+  return fault("start the container with " + facts_.delegate.name + ": " + said +
+               (is_of_the_program(said) ? program_cure(policy_.env) : ""));
 }
 
 }  // namespace benchsand

@@ -2,6 +2,7 @@
 
 #include "oci/kernel_files.h"
 #include "oci/record.h"
+#include "oci/runtime_error.h"
 #include "oci/sha256.h"
 #include "shim/container_processes.h"
 #include "shim/ending.h"
@@ -65,7 +66,7 @@ Result<void> Sandbox::note_watched() {
   if (watched_.never_executed) {
     started_ = false;
     TRY_VOID(err_->drain_all());
-    return fault("execute " + policy_.command.front() + ": " + err_->beginning());
+    return fault("execute " + policy_.command.front() + ": " + err_->beginning() + program_cure(policy_.env));
   }
   return {};
 }

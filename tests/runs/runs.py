@@ -390,11 +390,37 @@ def bad_use_is_status_2(bench):
         raise Wrong(f"no suggestion in {misspelt.stderr!r}")
     for words, said in ((["run"], "TASK.yaml is required; see benchsand run --help"), (["nosuch"], "unknown command 'nosuch'; "),
                         (["verdict", "x", "--nosuch"], "--nosuch; see benchsand verdict --help"), (["run", "x", "--engine", "y"], "; see benchsand run --help"),
-                        (["install", "lxc"], "; see benchsand install --help"), (["completion"], "; see benchsand completion --help")):
+                        (["install", "lxc"], "; see benchsand install --help"), (["completion"], "; see benchsand completion --help"),
+                        (["image"], "no command of image was given; there are ls, rm and prune; see benchsand image --help"),
+                        (["image", "lss"], "unknown command 'lss' of image; there are ls, rm and prune; see benchsand image --help")):
         done = subprocess.run([bench.program, *words], capture_output=True, text=True)
         equal(f"{words}: status, lines", (done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1))
         if not done.stderr.startswith("benchsand: ") or said not in done.stderr:
             raise Wrong(f"{words}: {done.stderr!r}, expected {said!r}")
+
+
+@scenario
+def what_is_not_there_is_told_with_its_place(bench):
+    gone = "none is not there; make it, or correct the path (a relative one begins at the task's folder)\n"
+    for place, said, keys in (("3:9", gone, {"rootfs": "./none"}), ("4:21", gone, {"inputs": [{"source": "./none", "target": "/a"}]}),
+                              ("7:8", gone, {"stdin": "./none"}), ("7:10", 'did you mean "python"?\n', {"profile": "pyhton"}),
+                              ("4:41", "is not an absolute path", {"inputs": [{"source": "./task", "target": "a"}]})):
+        task = bench.write_task(["true"], **keys)
+        for verb in ("run", "check"):
+            done = subprocess.run([bench.program, verb, str(task)], capture_output=True, text=True, timeout=60 * bench.slow)
+            equal(f"{verb} {keys}: status", (done.returncode, done.stdout), (2, ""))
+            if not done.stderr.startswith(f"benchsand: {task}:{place}: ") or said not in done.stderr:
+                raise Wrong(f"{verb} {keys}: {done.stderr!r}, expected {place} and {said!r}")
+
+
+@scenario
+def a_command_that_is_not_there_leads_with_its_cure(bench):
+    run = bench.run_task(bench.write_task(["nosuch"]))
+    equal("end", (run.status, run.record["verdict"]["outcome"], run.record["end"]["cause"]), (3, "fault", "not-started"))
+    lines = subprocess.run([bench.program, "verdict", str(run.folder)], capture_output=True, text=True).stdout.splitlines()
+    equal("the table", [line.split()[0] for line in lines], ["evidence", "teardown", "the", "verdict"])
+    if "one without a slash is looked for along PATH=/usr/local/bin:/usr/bin:/bin)" not in lines[0]:
+        raise Wrong(lines[0])
 
 
 @scenario

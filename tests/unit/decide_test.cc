@@ -70,6 +70,26 @@ const GrantedMount* find_mount(const std::vector<GrantedMount>& granted, const s
 
 }  // namespace
 
+TEST_CASE("what a task names is told with its place, where it has one") {
+  TaskSpec task = job();
+  task.inputs = {{"a", "b"}, {"/c", "/d"}};
+  task.workdir = "w";
+  task.places = {{"inputs[0].target", "t.yaml:8:25"}, {"inputs[1].source", "t.yaml:9:14"}, {"workdir", "t.yaml:3:1"}};
+  const std::string normal = " is not an absolute path without '.', '..' and empty parts";
+  const auto refused = decide(task, {"", "/srv"}, house(), "", {});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message ==
+        "t.yaml:8:25: inputs[0].target: \"b\"" + normal + "\nt.yaml:3:1: workdir: \"w\"" + normal);
+  task.inputs.erase(task.inputs.begin());
+  task.workdir.reset();
+  task.places = {{"inputs[0].source", "t.yaml:9:14"}, {"rootfs", "t.yaml:4:9"}};
+  const auto policy = decide(task, {"", "/srv"}, house(), "", {});
+  REQUIRE(policy);
+  CHECK(policy->places ==
+        std::map<std::string, std::string>{
+            {"image", ""}, {"input for /d", "t.yaml:9:14: "}, {"rootfs", "t.yaml:4:9: "}, {"stdin", ""}});
+}
+
 TEST_CASE("a task that asks for nothing gets every field decided") {
   const auto policy = decided(job());
   REQUIRE(policy.has_value());

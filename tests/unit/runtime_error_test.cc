@@ -69,6 +69,18 @@ TEST_CASE("what callers wait for is said") {
         "mount `proc`: the kernel refused it");
 }
 
+TEST_CASE("what a delegate says of the candidate's program has a cure, in words that no caller looks for") {
+  CHECK(is_of_the_program("executable file `nope` not found in $PATH: No such file or directory"));
+  CHECK(is_of_the_program(
+      "runc run failed: unable to start container process: exec: \"nope\": executable file not found"));
+  CHECK_FALSE(is_of_the_program("mount `proc`: Operation not permitted"));
+  const std::string cure = program_cure({"HOME=/output", "PATH=/bin:/usr/bin", "XPATH=/x"});
+  CHECK(cure ==
+        " (cure: the program of the command has to be in the root file system, for anybody to execute; one without a "
+        "slash is looked for along PATH=/bin:/usr/bin)");
+  CHECK_FALSE(has_caller_phrase(cure));
+}
+
 TEST_CASE("where the caller looks for the reason is found in a command line that is refused, too") {
   const auto place = [](std::vector<std::string> words) { return log_place(words); };
   CHECK(place({"--root", "/r", "--log", "/l", "--log-format", "json", "frob"}).path == "/l");

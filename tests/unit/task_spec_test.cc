@@ -69,6 +69,24 @@ TaskSpec minimal() {
 
 }  // namespace
 
+TEST_CASE("what names something outside the task knows its place") {
+  const auto task = parse_task_spec(
+      "benchsand: 1\nname: t\nprofile: pyhton\nrootfs: r\ncommand: [x]\nstdin: s\n"
+      "inputs:\n  - {source: a, target: /b}\noutput: o\nworkdir: w\n",
+      "task.yaml");
+  REQUIRE(task);
+  const std::map<std::string, std::string> places = {{"profile", "task.yaml:3:10"},
+                                                     {"rootfs", "task.yaml:4:9"},
+                                                     {"stdin", "task.yaml:6:8"},
+                                                     {"inputs[0].source", "task.yaml:8:14"},
+                                                     {"inputs[0].target", "task.yaml:8:25"},
+                                                     {"output", "task.yaml:9:9"},
+                                                     {"workdir", "task.yaml:10:10"}};
+  CHECK(task->places == places);
+  CHECK(task->place_of("rootfs") == "task.yaml:4:9: ");
+  CHECK(task->place_of("image") == "");
+}
+
 TEST_CASE("specs/good: each task is read as its .txt says") {
   const auto names = case_names(kSpecs / "good");
   CHECK(names.size() >= 10);
