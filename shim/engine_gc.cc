@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "oci/record.h"
 #include "shim/engine_container.h"
 #include "shim/engine_owner.h"
 #include "shim/engine_service.h"
@@ -22,7 +23,7 @@ std::string who(const EngineClient& engine) {
 
 Result<void> collect_containers(EngineClient& engine, Lines& lines) {
   for (const auto& container : TRY(list_containers(engine, kRunLabel))) {
-    if (owner_of(container.labels) != OwnerIs::dead) continue;
+    if (!has_name_of_run(container.name, container.labels) || owner_of(container.labels) != OwnerIs::dead) continue;
     const auto removed = remove_container(engine, container.id);
     lines.push_back(removed ? "removed container " + container.id + " from " + who(engine) +
                                   ": the benchsand that made it has ended"
@@ -52,9 +53,9 @@ Result<void> collect_volumes(EngineClient& engine, Lines& lines) {
     const std::string name = volume["Name"];
     const auto removed =
         engine.call({"DELETE", "/volumes/" + url_encoded(name), "remove the volume", nullptr, {204, 404}});
-    lines.push_back(removed
-                        ? "removed volume " + name + " from " + who(engine) + ": the benchsand that made it has ended"
-                        : "left volume " + name + ": " + removed.error().message);
+    lines.push_back(removed ? "removed volume " + printable(name) + " from " + who(engine) +
+                                  ": the benchsand that made it has ended"
+                            : "left volume " + printable(name) + ": " + removed.error().message);
   }
   return {};
 }

@@ -43,6 +43,16 @@ Result<std::map<std::string, std::string>> owner_labels(const std::string& run) 
                                             {kBoot, TRY(boot_id())}};
 }
 
+// Whoever starts a container takes over the labels of its image, which its author chose, but not a name.
+bool has_name_of_run(const std::string& container, const nlohmann::json& labels) {
+  const auto run = text_of(labels, kRunLabel);
+  return run && container.substr(container.starts_with('/') ? 1 : 0) == container_name(*run);
+}
+
+std::string container_name(const std::string& run) {
+  return "benchsand-" + run;
+}
+
 Result<void> require_run(ApiKind kind, const std::string& id, const nlohmann::json& inspect, const std::string& run) {
   const nlohmann::json::json_pointer place("/Config/Labels");
   if (inspect.contains(place) && text_of(inspect[place], kRunLabel) == run) return {};

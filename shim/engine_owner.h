@@ -15,6 +15,9 @@ inline constexpr const char* kRunLabel = "benchsand.run";
 
 Result<std::map<std::string, std::string>> owner_labels(const std::string& run);
 
+std::string container_name(const std::string& run);
+bool has_name_of_run(const std::string& container, const nlohmann::json& labels);
+
 // An engine may answer with the id of another's container, of which nothing is to be started, recorded or removed: an error,
 // unless what it shows for the id has the label of this run.
 Result<void> require_run(ApiKind kind, const std::string& id, const nlohmann::json& inspect, const std::string& run);

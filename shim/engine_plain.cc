@@ -74,7 +74,7 @@ class ContainerOverApi : public PlainContainer {
 Result<void> ContainerOverApi::create(const std::string& run_id, const Policy& policy,
                                       const BodyPlaces::Plain& places) {
   BodyPlaces all;
-  all.name = "benchsand-" + run_id;
+  all.name = container_name(run_id);
   all.image = image_;
   all.runtime = TRY(runtime_beside_ours(engine_));
   all.labels = TRY(owner_labels(run_id));

@@ -1,5 +1,6 @@
 """`benchsand gc` in the stores of Docker and Podman, and a benchsand that is killed: scenarios of front_trouble.py."""
 
+import itertools
 import os
 import signal
 import subprocess
@@ -74,10 +75,19 @@ def a_living_owner_keeps_its_container(bench):
     equal("exit status", process.returncode, 3)
 
 
+NUMBERS = itertools.count()
+
+
+def named(flags):
+    """As a run names its container."""
+    run = [word.removeprefix("benchsand.run=") for word in flags if word.startswith("benchsand.run=")]
+    return "--name", "benchsand-" + (run[0] if run else f"r{next(NUMBERS):024}"), *flags
+
+
 def labels(**changed):
     child = subprocess.Popen(["true"])
     child.wait()
-    of_the_dead = {"run": "r" + "0" * 24, "owner": str(child.pid), "owner_start": "12345",
+    of_the_dead = {"run": f"r{next(NUMBERS):024}", "owner": str(child.pid), "owner_start": "12345",
                    "boot": Path("/proc/sys/kernel/random/boot_id").read_text().strip(), **changed}
     return [word for name, value in of_the_dead.items() if value for word in ("--label", f"benchsand.{name}={value}")]
 
@@ -89,7 +99,7 @@ def labels_decide(bench):
     engine.need_image("tiny")
     image = "tiny" if engine.name == "docker" else "localhost/tiny"
     start = Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19]
-    for what, make, remove in (("container", lambda *flags: engine.must("create", *flags, image, "true"), ("rm",)),
+    for what, make, remove in (("container", lambda *flags: engine.must("create", *named(flags), image, "true"), ("rm",)),
                                ("volume", lambda *flags: engine.must("volume", "create", *flags), ("volume", "rm"))):
         dead = {make(*labels()), make(*labels(boot="another"))}
         kept = {make(), make(*labels(owner_start="")), make(*labels(boot="")), make(*labels(owner="x")), make(*labels(run="")),
@@ -99,6 +109,19 @@ def labels_decide(bench):
         removed = {name for name in dead | kept if f"removed {what} {name} from {bench.engine}" in told}
         engine.must(*remove, *kept)
         equal(f"each {what} removed by gc", removed, dead)
+
+
+@scenario
+def labels_of_an_image_make_nobody_s_container_ours(bench):
+    """Its author chose them, and whoever starts a container of it has them too."""
+    engine = bench.engines[bench.engine]
+    engine.need_image("tiny")
+    image = "tiny" if engine.name == "docker" else "localhost/tiny"
+    containers = {engine.must("create", "--name", name, *labels(), image, "true") for name in ("precious", "benchsand-r1")}
+    told = bench.gc_on_socket()
+    left = bench.containers(bench.engine)
+    engine.must("rm", *containers)
+    equal("left", (containers - left, any(name in told for name in containers)), (set(), False))
 
 
 @scenario
