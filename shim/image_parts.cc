@@ -150,7 +150,9 @@ class ArchiveParts : public ImageParts {
       if (read == ARCHIVE_EOF) return {};
       if (read != ARCHIVE_OK) return broken(a.get());
       if (count == kMostArchived) return usage(where_ + ": more than " + std::to_string(kMostArchived) + " files");
-      if (archive_filter_bytes(a.get(), 0) > static_cast<la_int64_t>(TreeBounds{}.bytes))
+      // A file is skipped or copied as a whole, so it is measured before.
+      const auto before = archive_filter_bytes(a.get(), 0), most = static_cast<la_int64_t>(TreeBounds{}.bytes);
+      if (before > most || archive_entry_size(entry) > most - before)
         return usage(where_ + ": it is larger than benchsand unpacks");
       const char* given = archive_entry_pathname(entry);
       const auto name = given ? plain_name(given) : std::nullopt;
@@ -199,7 +201,9 @@ class ArchiveParts : public ImageParts {
   Result<Fd> copy_of(archive* a, const std::string& name, const Fd& scratch) const {
     Fd file(::openat(scratch.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
     if (!file) return sys_error("open a file without a name for", where_ + ": " + name, errno);
-    if (archive_read_data_into_fd(a, file.get()) != ARCHIVE_OK) return broken(a);
+    errno = 0;
+    if (archive_read_data_into_fd(a, file.get()) != ARCHIVE_OK)
+      return errno == ENOSPC ? sys_error("copy", where_ + ": " + name, errno) : Result<Fd>(broken(a));
     return file;
   }
 

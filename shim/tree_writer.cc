@@ -71,6 +71,7 @@ std::unexpected<Error> TreeWriter::refuse(const std::string& name, const std::st
 Result<void> TreeWriter::apply(TarReader& tar, Layering layering) {
   what_ = tar.what();
   own_.clear();
+  hidden_inside_.clear();
   directory_times_.clear();
   while (archive_entry* entry = TRY(tar.next())) {
     if (++entries_ > bounds_.entries)
@@ -318,7 +319,9 @@ Result<void> TreeWriter::hide(const Fd& parent, const std::string& name) {
   return {};
 }
 
+// Once for each directory: nothing of the layers below comes into it again, and to list it for every marker is quadratic.
 Result<void> TreeWriter::hide_inside(const Fd& directory) {
+  if (!hidden_inside_.insert(TRY(sys::fstat(directory, "a directory of the layers below")).st_ino).second) return {};
   for (const auto& name : TRY(sys::list_directory(directory.get(), "."))) TRY_VOID(hide(directory, name));
   return {};
 }

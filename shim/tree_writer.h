@@ -80,6 +80,7 @@ class TreeWriter {
   // Of the archive that is being applied.
   std::string what_;
   std::set<std::pair<ino_t, std::string>> own_;  // what it has put where, by directory and name
+  std::set<ino_t> hidden_inside_;                // directories of which the layers below have nothing any more
   std::map<std::string, timespec> directory_times_;
 };
 

@@ -125,6 +125,19 @@ TEST_CASE("of many that want a new image one unpacks it") {
   CHECK(inodes[0] != 0);
 }
 
+TEST_CASE("a file of an archive is measured before it is read") {
+  const TempFolder folder;
+  const std::uint64_t most = TreeBounds{}.bytes;
+  for (const std::uint64_t size : {most + 1, most}) {
+    folder.write("a.tar", tar_of({{"blobs/sha256/x", '0', "", "", 0644, {{"size", std::to_string(size)}}}}));
+    const auto opened = ImageSource::open({ImageForm::oci, folder.path("a.tar"), "", ""});
+    CHECK(error_of(opened).ends_with(": it is larger than benchsand unpacks"));
+  }
+  folder.write("a.tar", tar_of({{"blobs/sha256/x", '0', "", "", 0644, {{"size", std::to_string(most / 2)}}}}));
+  CHECK(!error_of(ImageSource::open({ImageForm::oci, folder.path("a.tar"), "", ""}))
+             .ends_with(": it is larger than benchsand unpacks"));
+}
+
 TEST_CASE("an image that is used is removed by nobody") {
   const Layout layout;
   {
