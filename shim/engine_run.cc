@@ -47,12 +47,15 @@ class EngineRun {
  private:
   Result<void> reach_engine();
   Result<void> choose_image();
+  Result<void> unpack_image();
   Result<void> create();
   Result<void> start();
   Result<void> meet_monitor();
   Result<void> look_while_it_runs();
   void end_run(const char* why);
   Result<void> wait_for_monitor();
+  Result<bool> hear_monitor();
+  void hear_monitor_out();
   Result<void> hear_engine_out();
   FrontOrder order() const;
   Result<json> found_record();
@@ -74,6 +77,7 @@ class EngineRun {
   std::string container_;           // its id; empty: there is none, or it is not ours
   std::optional<FrontDesk> desk_;
   ControlConnection monitor_;
+  std::string told_record_;  // the digest of the record that the monitor wrote
   EngineSays says_;
   std::vector<Failure> failures_;
   std::vector<std::string> notices_;
@@ -82,6 +86,8 @@ class EngineRun {
 
 // 2. Prepare. An error leaves nothing.
 Result<void> EngineRun::prepare() {
+  // Before signals are held back: a large image takes its time, and whoever interrupts it is not to wait.
+  if (policy_.image && policy_.image->form != ImageForm::stored) TRY_VOID(unpack_image());
   signals_ = TRY(sys::signalfd({SIGINT, SIGTERM, SIGHUP, SIGQUIT}));
   id_ = TRY(new_run_id());
   created_ = sys::utc_now();
@@ -97,8 +103,12 @@ Result<void> EngineRun::prepare() {
 // engine made of it would have volumes and files of the engine's, and be its word.
 Result<void> EngineRun::choose_image() {
   image_ = TRY(empty_image(*engine_));
-  if (!policy_.image) return {};
-  if (policy_.image->form == ImageForm::stored) policy_.image_digest = TRY(unpack_image_of(*engine_, *policy_.image));
+  if (!policy_.image || policy_.image->form != ImageForm::stored) return {};
+  policy_.image_digest = TRY(unpack_image_of(*engine_, *policy_.image));
+  return unpack_image();
+}
+
+Result<void> EngineRun::unpack_image() {
   Policy noted = policy_;  // the monitor notes it for the record
   unpacked_ = TRY(open_task_rootfs(noted));
   policy_.image_digest = noted.image_digest;
@@ -127,7 +137,7 @@ Result<void> EngineRun::reach_engine() {
 // 3. The container, with the order for its monitor. After this there is something to take away.
 Result<void> EngineRun::create() {
   BodyPlaces places;
-  places.name = "benchsand-" + id_;
+  places.name = container_name(id_);
   places.image = image_;
   places.runtime = service_ ? "" : runtime_;
   places.labels = TRY(owner_labels(id_));
@@ -212,8 +222,28 @@ Result<void> EngineRun::wait_for_monitor() {
       told = true;
       end_run("finish the run: benchsand was told to stop by a signal");
     }
-    if (n > 0 && waits[0].revents != 0 && TRY(monitor_.receive(now)).is_null()) return {};
+    if (n <= 0 || waits[0].revents == 0) continue;
+    if (!TRY(hear_monitor())) return {};
   }
+}
+
+// False: it has ended.
+Result<bool> EngineRun::hear_monitor() {
+  const json message = TRY(monitor_.receive(sys::monotonic_us()));
+  if (message.contains("record") && message["record"].is_string()) told_record_ = message["record"];
+  return !message.is_null();
+}
+
+// Of a run that ended before the front end had an ear for it: it has spoken before the engine was told that nothing starts.
+void EngineRun::hear_monitor_out() {
+  const auto has_news = [](const Fd& fd) {
+    const auto ready = sys::poll_one(fd, POLLIN, sys::monotonic_us());
+    return ready && *ready != 0;
+  };
+  if (!monitor_ && desk_ && has_news(desk_->fd()))
+    if (auto monitor = desk_->monitor()) monitor_ = std::move(*monitor);
+  while (monitor_ && has_news(monitor_.fd()))
+    if (const auto heard = hear_monitor(); !heard || !*heard) return;
 }
 
 // What the engine says of the end, which it hears of after the monitor.
@@ -237,6 +267,7 @@ Result<void> EngineRun::story() {
 // 9. Release: the order, then the container: by its name, because an answer with its id may not have come, or not be true. A
 // monitor that still lives ends the run now.
 Result<void> EngineRun::remove() {
+  hear_monitor_out();
   monitor_ = ControlConnection();
   desk_.reset();
   if (asked_for_.empty()) return {};
@@ -253,8 +284,11 @@ Result<json> EngineRun::found_record() {
     if (!digest_matches(record)) return fault("read " + path + ": it is not a record, or its digest does not match");
     return record;
   };
-  if (TRY(sys::exists(sys::kHere, results_->partial_path() + "/record.json")))
-    return parsed(results_->partial_path() + "/record.json");
+  if (!told_record_.empty()) {
+    auto record = TRY(parsed(results_->partial_path() + "/record.json"));
+    if (record["digest"] == told_record_) return record;
+    return fault("read " + results_->partial_path() + "/record.json: it is not the record that the monitor wrote");
+  }
   const auto found = TRY(TRY(RecordStore::open()).look_up(container_));
   auto record = TRY(parsed(found.path));
   // An engine may have given the id of a container that has a score already.
@@ -266,7 +300,7 @@ json EngineRun::record_of_nothing(const std::string& fault) const {
   RunFacts facts;
   facts.id = id_;
   facts.created = created_;
-  facts.container = ContainerFacts{container_, "benchsand-" + id_, "", "", to_text(request_.engine)};
+  facts.container = ContainerFacts{container_, container_name(id_), "", "", to_text(request_.engine)};
   const End end{Cause::not_started, {}, {}, fault};
   return make_record(policy_, host_, facts, {}, Evidence(), end, judge({}, Evidence(), end, std::nullopt));
 }
@@ -274,7 +308,7 @@ json EngineRun::record_of_nothing(const std::string& fault) const {
 // 10. Judge, and write the record.
 Result<EngineRunReport> EngineRun::report(const std::string& fault) {
   auto found = container_.empty() ? Result<json>(std::unexpected(Error{})) : found_record();
-  json record = found ? std::move(*found) : record_of_nothing(fault);
+  json record = found ? std::move(*found) : record_of_nothing(fault.empty() ? found.error().message : fault);
   if (heard_out_)
     for (auto& failure : disagreements(engine_->kind(), container_, says_, record))
       failures_.push_back(std::move(failure));

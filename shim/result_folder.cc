@@ -120,7 +120,10 @@ Result<void> ResultFolder::write_files(const nlohmann::json& record, const RunFa
 }
 
 // The sums first: a record that does not match them is found, one that matched by being the old one is not.
-Result<void> replace_record(const std::string& folder, const nlohmann::json& record) {
+Result<void> replace_record(const std::string& path, const nlohmann::json& record) {
+  // Held, for it may be exchanged by whoever owns the folder that it is in.
+  const Fd opened = TRY(sys::open_directory(sys::kHere, path));
+  const std::string folder = "/proc/self/fd/" + std::to_string(opened.get());
   const std::string sums = TRY(sys::read_file(sys::kHere, folder + "/" + kSums)), text = record_text(record);
   std::string lines;
   bool found = false;
@@ -132,7 +135,7 @@ Result<void> replace_record(const std::string& folder, const nlohmann::json& rec
     found = found || is_records;
     start = end;
   }
-  if (!found) return fault("replace the record in " + folder + ": " + kSums + " has no line for it");
+  if (!found) return fault("replace the record in " + path + ": " + kSums + " has no line for it");
   TRY_VOID(sys::replace_file(folder + "/" + kSums, lines, 0644));
   return sys::replace_file(folder + "/" + kRecord, text, 0644);
 }

@@ -1,5 +1,6 @@
 """Engines that lie, hang, cut their answers off: a proxy before a real one exchanges one answer. Scenarios of front_trouble.py."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ from proxy import Cut, Hang, Proxy, changed, honest
 
 SCENARIOS = {}
 LIES = {}
+PLACES = {}
 ADDRESS = {"docker": "DOCKER_HOST", "podman": "CONTAINER_HOST"}
 BOUND = 60  # seconds; the deadlines themselves are not tested
 
@@ -17,6 +19,7 @@ BOUND = 60  # seconds; the deadlines themselves are not tested
 def run_through(bench, lie, verb=("exit", 0), bound=BOUND):
     """One run whose engine is behind the proxy; and how often its messages name a text."""
     path = bench.stage.work / "proxy.sock"
+    PLACES["out"] = bench.work / "out"
     with Proxy(path, bench.socket(), lie):
         task = bench.write_task(bench.candidate(*verb), limits={"wall_time": bench.seconds(20)})
         begun = time.monotonic()
@@ -116,6 +119,19 @@ def wait_is_over_at_once(bench):
     def at_once(request, forward):
         return (200, b'{"StatusCode": 0}') if request.is_("POST", "/containers/[^/]+/wait") else forward()
     run_through(bench, at_once, ("exit", 7)).expect(1, "failed", "exited", exit_code=7)
+
+
+@lie("the_record_is_exchanged_in_the_results", "it is not the record that the monitor wrote", verb=("exit", 7))
+def exchanged(request, forward):
+    """By whoever owns the folder of the results, after the monitor and before the front end, as one with the right digest."""
+    for path in PLACES["out"].glob(".r*.partial/record.json") if request.inspects else ():
+        record = json.loads(path.read_text())
+        del record["digest"]
+        record["notices"] = ["forged"]
+        record["digest"] = hashlib.sha256(json.dumps(record, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+        path.unlink()
+        path.write_text(json.dumps(record))
+    return forward()
 
 
 @scenario
