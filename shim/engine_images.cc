@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "oci/image_notices.h"
+#include "oci/record.h"
 #include "oci/yaml_tree.h"
 #include "shim/engine_service.h"
 #include "shim/front_desk.h"
@@ -64,19 +65,31 @@ Result<Fd> exported(EngineClient& engine, const StoredImage& image, const ImageC
   return file;
 }
 
-// Its documents name what the engine says it has; the layers are then checked against them.
+// An engine that keeps manifests calls an image by one of these, and exports them beside what Docker's archives have.
+Result<ImageSource> opened_export(const Fd& file, bool oci, const StoredImage& image, const std::string& called) {
+  const std::string path = "/proc/self/fd/" + std::to_string(file.get());
+  auto source = TRY(ImageSource::open({oci ? ImageForm::oci : ImageForm::docker_archive, path, "", ""}, called));
+  if (source.has_digest(image.id)) return source;
+  if (auto by_manifest = ImageSource::open({ImageForm::oci, path, "", image.id}, called)) return by_manifest;
+  return source;
+}
+
+// Its documents name what the engine says it has; the layers are then checked against them. The id too is only said, until a
+// document of the image has it as its digest: no run is to find under an id what is not of that id.
 Result<std::string> unpack(EngineClient& engine, const StoredImage& image, const ImageRef& wanted) {
   const std::string name = to_text(wanted);
   const auto cache = TRY(ImageCache::make());
   if (auto ready = TRY(cache.use_by_id(image.id, name))) return ready->entry.digest;
   const Fd file = TRY(exported(engine, image, cache));
   const bool oci = engine.kind() == ApiKind::podman && image.is_oci;
-  const ImageRef archive{oci ? ImageForm::oci : ImageForm::docker_archive,
-                         "/proc/self/fd/" + std::to_string(file.get()), "", ""};
-  const auto source = TRY(ImageSource::open(archive, "the image " + name + " of " + to_text(engine.kind())));
+  const auto source = TRY(opened_export(file, oci, image, "the image " + name + " of " + to_text(engine.kind())));
   if (source.config().diff_ids != image.config.diff_ids)
     return fault("unpack " + source.where() + ": the archive has other layers than the engine says of it");
-  return TRY(cache.take(source, name, {image.id})).entry.digest;
+  const bool has_its_id = source.has_digest(image.id);
+  if (wanted.digest == image.id && !has_its_id)
+    return usage("unpack " + source.where() + ": expected the digest " + image.id + ", found " + source.digest());
+  const std::vector<std::string> ids = {image.id};
+  return TRY(cache.take(source, name, has_its_id ? ids : std::vector<std::string>())).entry.digest;
 }
 
 Result<std::optional<StoredImage>> look_up(EngineClient& engine, const ImageRef& image) {
@@ -219,6 +232,12 @@ struct ImportedImage {
   std::uint64_t created = 0, size = 0;
 };
 
+// An image that was built from one of ours has inherited its label.
+bool is_named_by_us(const std::string& name) {
+  const std::string ours = std::string(kRepository) + ":";
+  return name.starts_with(ours) || name.starts_with("localhost/" + ours);
+}
+
 Result<std::vector<ImportedImage>> imported_images(EngineClient& engine) {
   const json filters = {{"label", {kRootfsLabel}}};
   const auto answer = TRY(
@@ -231,6 +250,7 @@ Result<std::vector<ImportedImage>> imported_images(EngineClient& engine) {
     ImportedImage image{entry["Id"], "-", 0, 0};
     const json::json_pointer first("/RepoTags/0");
     if (entry.contains(first) && entry.at(first).is_string()) image.name = entry.at(first);
+    if (!is_named_by_us(image.name)) continue;
     if (entry.contains("Created") && entry["Created"].is_number_unsigned()) image.created = entry["Created"];
     if (entry.contains("Size") && entry["Size"].is_number_unsigned()) image.size = entry["Size"];
     list.push_back(std::move(image));
@@ -255,7 +275,7 @@ Result<std::string> serve_engine_images(const ImageRequest& request) {
   const auto now = static_cast<std::uint64_t>(::time(nullptr));
   std::string text;
   for (const auto& image : TRY(imported_images(engine))) {
-    const std::string line = image.name + "  " + rounded_size(image.size) + "  made " +
+    const std::string line = printable(image.name) + "  " + rounded_size(image.size) + "  made " +
                              time_ago(now > image.created ? now - image.created : 0) + "\n";
     if (request.verb == ImageRequest::Verb::list)
       text += line;

@@ -30,7 +30,7 @@ class ImageCache {
   Result<std::optional<UsedImage>> use(const std::string& digest, const std::string& name) const;
   // By what an engine calls it, which need not be its digest.
   Result<std::optional<UsedImage>> use_by_id(const std::string& id, const std::string& name) const;
-  // Unpacks it unless that was done before. `ids` are noted.
+  // Unpacks it unless that was done before. `ids` are noted: digests of its documents, by which it is found again.
   Result<UsedImage> take(const ImageSource& source, const std::string& name,
                          const std::vector<std::string>& ids = {}) const;
 

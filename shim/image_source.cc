@@ -108,11 +108,14 @@ Result<void> ImageSource::take_config(const std::string& text) {
   return {};
 }
 
+bool ImageSource::has_digest(const std::string& digest) const {
+  return std::find(own_digests_.begin(), own_digests_.end(), digest) != own_digests_.end();
+}
+
 Result<void> ImageSource::check_pin() const {
-  const auto& own = own_digests_;
-  if (image_.digest.empty() || std::find(own.begin(), own.end(), image_.digest) != own.end()) return {};
+  if (image_.digest.empty() || has_digest(image_.digest)) return {};
   std::string found;
-  for (const auto& digest : own) found += (found.empty() ? "" : ", ") + digest;
+  for (const auto& digest : own_digests_) found += (found.empty() ? "" : ", ") + digest;
   return usage("check " + where_ + ": expected the digest " + image_.digest + ", found " + found +
                "; get the image again, or change the digest in the task");
 }

@@ -21,6 +21,8 @@ class ImageSource {
   // `called` is what messages call it, if that is not its reference.
   static Result<ImageSource> open(const ImageRef& image, const std::string& called = "");
 
+  // Of its config, manifest or index, each of which fixes all that is unpacked.
+  bool has_digest(const std::string& digest) const;
   const std::string& digest() const { return digest_; }  // of the config: with its diff_ids, of all that is unpacked
   const ImageConfig& config() const { return config_; }
   const std::string& where() const { return where_; }  // what messages call it

@@ -167,8 +167,19 @@ Result<Rootfs> open_rootfs(const std::string& path) {
 
 namespace {
 
+// What an engine exports has no manifest of the registry, so nothing here can be hashed to the digest of one.
+void note_pin(Policy& policy, const ImageEntry& image) {
+  const std::string& pin = policy.image->digest;
+  if (policy.image->form != ImageForm::stored || pin.empty() || pin == image.digest ||
+      std::find(image.ids.begin(), image.ids.end(), pin) != image.ids.end())
+    return;
+  policy.notices.push_back("image: that it was pulled by the digest " + pin + " is the engine's word; " + image.digest +
+                           " is what was verified, and a task can name that");
+}
+
 void note_image(Policy& policy, const UsedImage& image) {
   policy.image_digest = image.entry.digest;
+  note_pin(policy, image.entry);
   for (auto& notice : image_notices(image.entry.config, policy)) policy.notices.push_back(std::move(notice));
   policy.notices.insert(policy.notices.end(), image.entry.notices.begin(), image.entry.notices.end());
 }

@@ -20,6 +20,7 @@ sys.dont_write_bytecode = True
 import engine as engines
 import image_files
 import plain
+import proxy
 from harness import Wrong, equal, left_behind
 
 CACHE = Path("/var/lib/benchsand/images")
@@ -165,6 +166,58 @@ def another_image_than_the_digest_says_is_refused(bench):
         other = {"docker": "podman", "podman": "docker"}[bench.engine.name]
         if name == "crun" and not any(f"{other} {words}" in done.stderr for words in ("does not have it", "cannot be asked")):
             raise Wrong(f"{other} was not asked: {done.stderr}")
+
+
+def saying(bench, change):
+    """An engine that hands out app:1 whatever it is asked for, and of which it says what `change` makes of it."""
+    export = bench.work / "export.tar"
+    export.unlink(missing_ok=True)
+    bench.engine.must("save", *(("--format", "oci-archive") if bench.engine.name == "podman" else ()), "-o", export, "app:1")
+    real = json.loads(bench.engine.must("image", "inspect", "app:1"))[0]
+
+    def lie(request, forward):
+        if request.is_("GET", "/images/.*/json"):
+            return 200, json.dumps({**real, **change}).encode()
+        return (200, export.read_bytes()) if request.is_("GET", "/images/.*/get") else forward()
+    name = {"docker": "DOCKER_HOST", "podman": "CONTAINER_HOST"}[bench.engine.name]
+    return name, lie
+
+
+@scenario
+def an_engine_is_not_believed_that_an_image_has_the_digest(bench):
+    pin = "sha256:" + "2" * 64
+    for change, status in (({"Id": pin}, 2), ({"RepoDigests": [f"app@{pin}"]}, 1)):
+        name, lie = saying(bench, change)
+        path = bench.stage.work / "lying.sock"
+        with proxy.Proxy(path, bench.environment[name].removeprefix("unix://"), lie):
+            done = bench.run("crun", image=f"app@{pin}", environment={name: f"unix://{path}"})
+        equal(f"status, {done.stderr}", done.returncode, status)
+        if status == 2 and f": expected the digest {pin}, found {bench.id}" not in done.stderr:
+            raise Wrong(done.stderr)
+        if status == 1 and f"image: that it was pulled by the digest {pin} is the engine's word; {bench.id} is" not in "\n".join(done.record["notices"]):
+            raise Wrong(done.record["notices"])
+
+
+@scenario
+def an_id_that_was_only_said_finds_nothing_later(bench):
+    pin = "sha256:" + "3" * 64
+    name, lie = saying(bench, {"Id": pin})
+    path = bench.stage.work / "lying.sock"
+    shutil.rmtree(CACHE / bench.id[7:], ignore_errors=True)  # what is unpacked already notes no ids
+    with proxy.Proxy(path, bench.environment[name].removeprefix("unix://"), lie):
+        bench.expect(bench.run("crun", image="app:1", environment={name: f"unix://{path}"}), 1, "failed")
+    equal("ids", json.loads((CACHE / bench.id[7:] / "image.json").read_text())["ids"].count(pin), 0)
+
+
+@scenario
+def what_was_made_of_ours_is_not_pruned(bench):
+    bench.engine.must("run", "--runtime", "plain-runc", "--net", "none", "--name", "maker", "base:1", "/bin/sh", "-c", "true")
+    bench.engine.must("commit", "--change", "LABEL benchsand.rootfs=inherited", "maker", "theirs:1")
+    bench.engine.must("rm", "maker")
+    for verb in ("ls", "prune"):
+        equal(f"image {verb} names it", "theirs" in bench.call("image", verb, "--engine", bench.engine.name).stdout, False)
+    equal("it is there", "theirs" in bench.engine.must("images"), True)
+    bench.engine.must("rmi", "theirs:1")
 
 
 @scenario
