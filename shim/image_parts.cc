@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <map>
 #include <optional>
 
 #include "oci/strict_json.h"
 #include "oci/yaml_tree.h"
+#include "shim/decompressor.h"
 #include "shim/tar_reader.h"
 #include "shim/tree_writer.h"
 
@@ -135,15 +137,28 @@ class ArchiveParts : public ImageParts {
  private:
   std::unexpected<Error> broken(archive* a) const { return usage(archive_problem(where_, a)); }
 
+  // Null: what is not compressed is skipped where it is not wanted, and not read.
+  Result<std::unique_ptr<Decompressor>> decompressor() const {
+    std::array<char, 6> start{};
+    const ssize_t n = ::pread(file_.get(), start.data(), start.size(), 0);
+    if (n < 0) return sys_error("read", where_, errno);
+    if (!is_compressed({start.data(), static_cast<std::size_t>(n)})) return nullptr;
+    return std::make_unique<Decompressor>(file_, TreeBounds{}.bytes);
+  }
+
+  static la_ssize_t read_block(archive* a, void* plain, const void** block) {
+    return hand_on(a, static_cast<Decompressor*>(plain)->read(), block);
+  }
+
   template <class Action>
   Result<void> each(const Action& action) const {
     if (::lseek(file_.get(), 0, SEEK_SET) != 0) return sys_error("lseek", where_, errno);
+    const auto plain = TRY(decompressor());
     const Archive a(archive_read_new());
     archive_read_support_format_tar(a.get());
-    archive_read_support_filter_gzip(a.get());
-    archive_read_support_filter_xz(a.get());
-    archive_read_support_filter_zstd(a.get());
-    if (archive_read_open_fd(a.get(), file_.get(), 65536) != ARCHIVE_OK) return broken(a.get());
+    const int opened = plain ? archive_read_open(a.get(), plain.get(), nullptr, read_block, nullptr)
+                             : archive_read_open_fd(a.get(), file_.get(), 65536);
+    if (opened != ARCHIVE_OK) return broken(a.get());
     for (std::size_t count = 0;; ++count) {
       archive_entry* entry = nullptr;
       const int read = archive_read_next_header(a.get(), &entry);

@@ -3,17 +3,23 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <clocale>
-#include <cstring>
 
 #include "oci/sha256.h"
+#include "shim/decompressor.h"
 
 namespace benchsand {
 
 std::string archive_problem(const std::string& tried, archive* a) {
   return tried + ": " + (archive_error_string(a) ? archive_error_string(a) : "unknown archive error");
+}
+
+la_ssize_t hand_on(archive* a, const Result<std::string_view>& bytes, const void** block) {
+  if (!bytes) archive_set_error(a, EIO, "%s", bytes.error().message.c_str());
+  if (!bytes) return ARCHIVE_FATAL;
+  *block = bytes->data();
+  return static_cast<la_ssize_t>(bytes->size());
 }
 
 namespace {
@@ -35,74 +41,41 @@ class Utf8Names {
 
 }  // namespace
 
-// Two archives, one inside the other: the outer is the compression, whose content is hashed on its way to the inner one.
+// Both forms are hashed on their way into the archive.
 struct TarReader::Parts {
-  const Fd& file;
   std::string what;
-  std::uint64_t left;  // bytes of plain tar that may still come
   Sha256 file_digest{}, plain_digest{};
-  std::array<char, 65536> file_buffer{}, plain_buffer{};
-  Archive compression, tar;
+  Decompressor plain;
+  Archive tar;
 
-  Parts(const Fd& opened, std::string name, std::uint64_t most) : file(opened), what(std::move(name)), left(most) {}
+  Parts(const Fd& opened, std::string name, std::uint64_t most)
+      : what(std::move(name)), plain(opened, most, [this](std::string_view bytes) { file_digest.update(bytes); }) {}
 
-  static la_ssize_t read_file(archive* a, void* self, const void** block) {
-    auto& parts = *static_cast<Parts*>(self);
-    const ssize_t n = ::read(parts.file.get(), parts.file_buffer.data(), parts.file_buffer.size());
-    if (n < 0) archive_set_error(a, errno, "read: %s", std::strerror(errno));
-    if (n > 0) parts.file_digest.update({parts.file_buffer.data(), static_cast<std::size_t>(n)});
-    *block = parts.file_buffer.data();
-    return n;
+  Result<std::string_view> read_plain() {
+    const auto bytes = TRY(plain.read());
+    plain_digest.update(bytes);
+    return bytes;
   }
 
-  static la_ssize_t read_plain(archive* a, void* self, const void** block) {
-    auto& parts = *static_cast<Parts*>(self);
-    const la_ssize_t n =
-        archive_read_data(parts.compression.get(), parts.plain_buffer.data(), parts.plain_buffer.size());
-    const char* said = n < 0 ? archive_error_string(parts.compression.get()) : nullptr;
-    if (n < 0) archive_set_error(a, EIO, "%s", said ? said : "unknown archive error");
-    if (n < 0) return ARCHIVE_FATAL;
-    if (static_cast<std::uint64_t>(n) > parts.left) {
-      archive_set_error(a, EFBIG, "it is larger than benchsand unpacks");
-      return ARCHIVE_FATAL;
-    }
-    parts.left -= static_cast<std::uint64_t>(n);
-    parts.plain_digest.update({parts.plain_buffer.data(), static_cast<std::size_t>(n)});
-    *block = parts.plain_buffer.data();
-    return n;
+  static la_ssize_t read_block(archive* a, void* self, const void** block) {
+    return hand_on(a, static_cast<Parts*>(self)->read_plain(), block);
   }
 
   std::unexpected<Error> broken(archive* a) const { return usage(archive_problem("read " + what, a)); }
 
   Result<void> open() {
-    compression.reset(archive_read_new());
-    archive_read_support_format_raw(compression.get());
-    archive_read_support_filter_gzip(compression.get());
-    archive_read_support_filter_xz(compression.get());
-    archive_read_support_filter_zstd(compression.get());
-    if (archive_read_open(compression.get(), this, nullptr, read_file, nullptr) != ARCHIVE_OK)
-      return broken(compression.get());
-    archive_entry* content = nullptr;
-    const int read = archive_read_next_header(compression.get(), &content);
-    if (read != ARCHIVE_OK) return broken(compression.get());
     tar.reset(archive_read_new());
     archive_read_support_format_tar(tar.get());
-    if (archive_read_open(tar.get(), this, nullptr, read_plain, nullptr) != ARCHIVE_OK) return broken(tar.get());
+    if (archive_read_open(tar.get(), this, nullptr, read_block, nullptr) != ARCHIVE_OK) return broken(tar.get());
     return {};
   }
 
   Result<void> drain() {
-    for (la_ssize_t n = 1; n != 0;) {
-      const void* block = nullptr;
-      n = read_plain(tar.get(), this, &block);
-      if (n < 0) return broken(tar.get());
+    for (;;) {
+      const auto bytes = read_plain();
+      if (!bytes) return usage("read " + what + ": " + bytes.error().message);
+      if (bytes->empty()) return {};
     }
-    for (la_ssize_t n = 1; n != 0;) {
-      const void* block = nullptr;
-      n = read_file(compression.get(), this, &block);
-      if (n < 0) return broken(compression.get());
-    }
-    return {};
   }
 };
 

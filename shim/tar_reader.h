@@ -22,6 +22,9 @@ using Archive = std::unique_ptr<archive, ArchiveCloser>;
 // `tried` and what libarchive says.
 std::string archive_problem(const std::string& tried, archive* a);
 
+// For a read callback of libarchive's: the next bytes, which stay valid, or why there are none.
+la_ssize_t hand_on(archive* a, const Result<std::string_view>& bytes, const void** block);
+
 class TarReader {
  public:
   // Reads the file from its beginning. `what` is what messages call it: "the rootfs PATH". More than `most` bytes of plain tar are
