@@ -87,7 +87,7 @@ std::string right(const std::string& text, std::size_t width) {
 std::string title(const Series& series) {
   std::uint64_t most = 0;
   for (const auto& [at, value] : series.points) most = std::max(most, value);
-  std::string text = series.name + ", at most " + rough(most, series.unit);
+  std::string text = series.name + ", sampled up to " + rough(most, series.unit);
   if (series.limit)
     text += " (limit " + rough(*series.limit, series.unit) + (series.limit_on_scale ? ", dotted)" : ", off the scale)");
   return text;

@@ -66,7 +66,7 @@ std::string limit_line(const Series& series) {
 std::string svg_figure(const Series& series, std::uint64_t end_us) {
   std::uint64_t most = 0;
   for (const auto& [when, value] : series.points) most = std::max(most, value);
-  std::string caption = "at most " + rough(most, series.unit);
+  std::string caption = "sampled up to " + rough(most, series.unit);
   if (series.limit)
     caption +=
         ", limit " + rough(*series.limit, series.unit) + (series.limit_on_scale ? " (dashed)" : " (off the scale)");

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -27,6 +28,7 @@ using nlohmann::json;
 namespace {
 
 constexpr std::uint64_t kLongestSilence = 600'000'000;  // an engine packs an image before it sends the first byte of it
+constexpr std::size_t kShortestId = 4;
 constexpr const char* kRepository = "benchsand-rootfs";
 
 std::string named(EngineClient& engine, const std::string& name) {
@@ -265,6 +267,37 @@ Result<bool> remove_image(EngineClient& engine, const ImportedImage& image) {
   return answer.status == 200;
 }
 
+// Its name, with or without what Podman puts before it, its tag, or the beginning of its id.
+bool is_called(const ImportedImage& image, const std::string& wanted) {
+  const std::string hex = image.id.substr(image.id.find(':') + 1);  // npos + 1 is 0
+  const std::string tag = image.name.substr(image.name.rfind(':') + 1);
+  return image.name == wanted || image.name == "localhost/" + wanted || tag == wanted ||
+         (wanted.size() >= kShortestId && (hex.starts_with(wanted) || image.id.starts_with(wanted)));
+}
+
+// All of them are found before one is removed.
+Result<std::string> remove_named(EngineClient& engine, const std::vector<std::string>& wanted) {
+  const std::string of = to_text(engine.kind());
+  const auto images = TRY(imported_images(engine));
+  std::vector<ImportedImage> found;
+  for (const auto& one : wanted) {
+    const auto first =
+        std::find_if(images.begin(), images.end(), [&](const auto& image) { return is_called(image, one); });
+    if (first == images.end())
+      return usage("find the image " + one + ": benchsand has put none of this name into the store of " + of +
+                   "; see benchsand image ls --engine " + of);
+    if (std::any_of(first + 1, images.end(), [&](const auto& image) { return is_called(image, one); }))
+      return usage("find the image " + one + ": several begin so; give more of it");
+    found.push_back(*first);
+  }
+  std::string text;
+  for (const auto& image : found) {
+    if (!TRY(remove_image(engine, image))) return usage("remove the image " + image.name + ": a container uses it");
+    text += "removed " + image.name + "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 Result<std::string> serve_engine_images(const ImageRequest& request) {
@@ -272,6 +305,7 @@ Result<std::string> serve_engine_images(const ImageRequest& request) {
   if (::geteuid() != 0) return fault("look at the store of " + std::string(to_text(*request.engine)) + ": use sudo");
   auto reached = TRY(reach(*request.engine));
   EngineClient& engine = reached.client;
+  if (request.verb == ImageRequest::Verb::remove) return remove_named(engine, request.wanted);
   const auto now = static_cast<std::uint64_t>(::time(nullptr));
   std::string text;
   for (const auto& image : TRY(imported_images(engine))) {

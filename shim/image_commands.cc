@@ -64,7 +64,7 @@ void add_image_commands(CLI::App& app, const std::function<void(const ImageReque
   rm->add_option("IMAGE", request->wanted, "a name that image ls shows, or the beginning of a digest")->required();
   CLI::App* prune = add("prune", "remove every image that no run uses", ImageRequest::Verb::prune);
   prune->add_option("--unused-for", request->unused_for, "only those that no run has used for so long: 24h");
-  for (CLI::App* command : {ls, prune})
+  for (CLI::App* command : {ls, rm, prune})
     command->add_option("--engine", *engine, "what benchsand has put into the store of docker or podman")
         ->check(CLI::IsMember({"docker", "podman"}));
   image->allow_extras();  // only so that an unknown one can be named

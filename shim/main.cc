@@ -271,7 +271,8 @@ void add_task_options(CLI::App& command, Options& options, const std::vector<std
   command.add_option("--set", options.settings, "change one limit: --set limits.memory=64MiB")->allow_extra_args(false);
   std::string names;
   for (const auto& engine : engines) names += (names.empty() ? "" : ", ") + engine;
-  command.add_option("--engine", options.engine, "who makes the container: " + names)->check(CLI::IsMember(engines));
+  command.add_option("--engine", options.engine, "who makes the container: " + names + "; crun, if nobody is named")
+      ->check(CLI::IsMember(engines));
 }
 
 int complain_of_command(const std::vector<std::string>& words) {

@@ -306,8 +306,14 @@ def a_rootfs_goes_into_the_store_once(bench):
     equal("listed", listed.stdout.count("benchsand-rootfs:"), 5 + listed.stdout.count(":empty"))
     pruned = bench.call("image", "prune", "--engine", bench.engine.name, "--unused-for", "1h")
     equal("none is old", (pruned.returncode, "nothing of benchsand" in pruned.stdout), (0, True))
+    names = [line.split()[0] for line in listed.stdout.splitlines()]
+    none = bench.call("image", "rm", names[0], "nosuch", "--engine", bench.engine.name)
+    equal("rm of one that is not there", (none.returncode, "find the image nosuch: benchsand has put none of this name into the store of" in none.stderr), (2, True))
+    equal("nothing is removed then", bench.call("image", "ls", "--engine", bench.engine.name).stdout.count("\n"), len(names))
+    removed = bench.call("image", "rm", names[0].rpartition(":")[2], names[1], "--engine", bench.engine.name)
+    equal("rm", (removed.returncode, removed.stdout), (0, f"removed {names[0]}\nremoved {names[1]}\n"))
     pruned = bench.call("image", "prune", "--engine", bench.engine.name)
-    equal("pruned", (pruned.returncode, pruned.stdout.count("removed ")), (0, listed.stdout.count("benchsand-rootfs:")))
+    equal("pruned", (pruned.returncode, pruned.stdout.count("removed ")), (0, len(names) - 2))
     equal("nothing is left", "benchsand-rootfs" in bench.engine.must("images"), False)
     equal("the image of the task is", "app" in bench.engine.must("images"), True)
 

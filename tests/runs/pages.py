@@ -113,9 +113,9 @@ class Pages:
             points = [e.attrib["d"] for e in figure.iter() if e.attrib.get("class") == "curve"]
             self.check("a point for each sample", points[0].count("L") == len(RECORD["timeline"]["samples"]) - 1, points)
         plot = self.verdict(RECORD, "--plot")
-        self.check("--plot", plot.returncode == 0 and "memory, at most" in plot.stdout and "\u28ff" in plot.stdout, plot.stdout)
+        self.check("--plot", plot.returncode == 0 and "memory, sampled up to" in plot.stdout and "\u28ff" in plot.stdout, plot.stdout)
         ascii_plot = self.verdict(RECORD, "--plot", "--ascii")
-        self.check("--ascii", "memory, at most" in ascii_plot.stdout and ascii_plot.stdout.isascii(), ascii_plot.stdout)
+        self.check("--ascii", "memory, sampled up to" in ascii_plot.stdout and ascii_plot.stdout.isascii(), ascii_plot.stdout)
 
     def hostile_records(self):
         for text in HOSTILE:

@@ -42,15 +42,15 @@ json risen() {
 TEST_CASE("a plot says what it shows, with units, and draws a rise as a rise") {
   const auto lines = lines_of(plot(risen(), {60, true}));
   REQUIRE(lines.size() == 4 * 7 + 2);
-  CHECK(lines[0] == "           memory, at most 200MiB (limit 256MiB, dotted)");
+  CHECK(lines[0] == "           memory, sampled up to 200MiB (limit 256MiB, dotted)");
   CHECK(lines[1] == "   256MiB |- - - - - - - - - - - - - - - - - - - - - - - - -");
   CHECK(lines[2] == "          |                                                #");
   CHECK(lines[4] == "          |                             ####################");
   CHECK(lines[6] == "        0 |    #############################################");
-  CHECK(lines[7] == "           CPU time, at most 10ms (limit 2s, off the scale)");
+  CHECK(lines[7] == "           CPU time, sampled up to 10ms (limit 2s, off the scale)");
   CHECK(lines[8].starts_with("     10ms |"));
-  CHECK(lines[14] == "           tasks, at most 2 (limit 32, off the scale)");
-  CHECK(lines[21] == "           output, at most 4KiB (limit 64MiB, off the scale)");
+  CHECK(lines[14] == "           tasks, sampled up to 2 (limit 32, off the scale)");
+  CHECK(lines[21] == "           output, sampled up to 4KiB (limit 64MiB, off the scale)");
   CHECK(lines[28] == "          +-------------------------------------------------");
   CHECK(lines[29] == "           0                                              1s");
 }
@@ -62,7 +62,7 @@ TEST_CASE("a plot is as wide as asked, in braille and in ASCII") {
       std::size_t widest = 0;
       for (const auto& line : lines_of(plot(risen(), {width, ascii}))) {
         // The words above a chart may be longer than a very narrow terminal.
-        if (line.find("at most") == std::string::npos) widest = std::max(widest, columns(line));
+        if (line.find("sampled up to") == std::string::npos) widest = std::max(widest, columns(line));
         if (ascii)
           for (const char c : line) CHECK(static_cast<unsigned char>(c) < 0x80);
       }
