@@ -173,7 +173,8 @@ namespace {
 
 Result<std::string> fingerprint(const Policy& policy, const Rootfs& rootfs) {
   if (policy.image) return digest_hex(policy.image_digest);
-  if (rootfs.may_be_given_places) return rootfs.path.substr(rootfs.path.rfind('/') + 1);  // an archive's own digest
+  if (rootfs.lacking == Lacking::laid_over)
+    return rootfs.path.substr(rootfs.path.rfind('/') + 1);  // an archive's own digest
   return tree_fingerprint(rootfs.dir);
 }
 

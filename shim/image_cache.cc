@@ -187,9 +187,11 @@ Result<bool> ImageCache::remove(const std::string& hex) const {
 }
 
 Result<std::vector<std::string>> collect_image_garbage() {
+  auto lines = TRY(UnpackCache::collect_older(kImageCache));
   const auto cache = TRY(ImageCache::find());
-  if (!cache) return std::vector<std::string>();
-  return cache->collect_garbage();
+  if (!cache) return lines;
+  for (auto& line : TRY(cache->collect_garbage())) lines.push_back(std::move(line));
+  return lines;
 }
 
 }  // namespace benchsand

@@ -22,6 +22,10 @@ std::string by_descriptor(const Fd& fd) {
   return "/proc/self/fd/" + std::to_string(fd.get());
 }
 
+std::string layers_of(const Fd& directory, const Fd& above) {
+  return (above ? by_descriptor(above) + ":" : "") + by_descriptor(directory);
+}
+
 // What the source's own mount forbids stays forbidden.
 Result<std::uint64_t> attributes_over(const Fd& source, const std::string& name) {
   struct statvfs facts {};
@@ -31,17 +35,13 @@ Result<std::uint64_t> attributes_over(const Fd& source, const std::string& name)
 }
 
 // Attributes that another overlay may have left in the source must not lead anywhere: no redirect, no metacopy.
-Result<Fd> overlay_over(const Fd& directory, const std::string& name, const Fd& empty) {
+Result<Fd> overlay_over(const std::string& layers, const Fd& directory, const std::string& name) {
   auto overlay = NewMount::open("overlay");
   if (!overlay)
     return fault("mount " + name + ": " + overlay.error().message + "; load the file system: modprobe overlay" +
                  kOtherwise);
   const std::pair<const char*, std::string> options[] = {
-      {"source", "none"},
-      {"lowerdir", by_descriptor(directory) + ":" + by_descriptor(empty)},
-      {"redirect_dir", "nofollow"},
-      {"metacopy", "off"},
-      {"index", "off"}};
+      {"source", "none"}, {"lowerdir", layers}, {"redirect_dir", "nofollow"}, {"metacopy", "off"}, {"index", "off"}};
   for (const auto& [key, value] : options) TRY_VOID(overlay->set(key, value));
   auto mount = overlay->create(TRY(attributes_over(directory, name)));
   if (!mount)
@@ -93,25 +93,27 @@ Result<PrivateMount> copied_file(const Fd& opened, const std::string& name, cons
 
 }  // namespace
 
-Result<PrivateMount> private_mount(const Fd& opened, const std::string& name, RootfsMount kind, const Fd& empty) {
+Result<PrivateMount> private_mount(const Fd& opened, const std::string& name, RootfsMount kind, const Fd& empty,
+                                   const Fd& above) {
   const auto facts = TRY(sys::fstat(opened, name));
   if (kind == RootfsMount::overlay && !S_ISDIR(facts.st_mode)) return copied_file(opened, name, facts);
   PrivateMount made;
   made.directory = S_ISDIR(facts.st_mode);
-  made.mount =
-      kind == RootfsMount::overlay ? TRY(overlay_over(opened, name, empty)) : TRY(sys::read_only_mount(opened, name));
+  made.mount = kind == RootfsMount::overlay
+                   ? TRY(overlay_over(layers_of(opened, above) + ":" + by_descriptor(empty), opened, name))
+                   : TRY(sys::read_only_mount(opened, name));
   made.identity = identity_of(TRY(sys::fstat(made.mount, name)));
   return made;
 }
 
-Result<PrivateMount> writable_mount(const Fd& directory, const std::string& name) {
+Result<PrivateMount> writable_mount(const Fd& directory, const std::string& name, const Fd& above) {
   NewMount tmpfs = TRY(NewMount::open("tmpfs"));
   TRY_VOID(tmpfs.set("size", "16m"));
   const Fd memory = TRY(tmpfs.create(0));
   for (const char* part : {"upper", "work"}) TRY_VOID(sys::mkdirat(memory.get(), part, 0777));
   NewMount overlay = TRY(NewMount::open("overlay"));
   const std::pair<const char*, std::string> options[] = {{"source", "none"},
-                                                         {"lowerdir", by_descriptor(directory)},
+                                                         {"lowerdir", layers_of(directory, above)},
                                                          {"upperdir", by_descriptor(memory) + "/upper"},
                                                          {"workdir", by_descriptor(memory) + "/work"}};
   for (const auto& [key, value] : options) TRY_VOID(overlay.set(key, value));

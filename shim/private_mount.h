@@ -17,11 +17,12 @@ struct PrivateMount {
 };
 
 // `opened` may be O_PATH. The name is for messages alone: it is not looked up. `empty` is an empty directory of this mount
-// namespace, for an overlay of lower layers only needs two.
-Result<PrivateMount> private_mount(const Fd& opened, const std::string& name, RootfsMount kind, const Fd& empty);
+// namespace, for an overlay of lower layers only needs two. `above`: such a directory too, if anything is to be laid over it.
+Result<PrivateMount> private_mount(const Fd& opened, const std::string& name, RootfsMount kind, const Fd& empty,
+                                   const Fd& above = Fd());
 
 // The same of a directory, but what is written into it lands in memory: Relaxation::rootfs.
-Result<PrivateMount> writable_mount(const Fd& directory, const std::string& name);
+Result<PrivateMount> writable_mount(const Fd& directory, const std::string& name, const Fd& above);
 
 // The harmless six devices and the usual links, in a file system that nobody can add to. The delegate is given it as its own
 // /dev too, so what it binds over a path that is masked is this run's null device and not the host's. With a terminal there are

@@ -21,11 +21,6 @@ namespace benchsand {
 
 namespace {
 
-struct Place {
-  std::string path;
-  bool directory = true;
-};
-
 // nullopt: nothing there. No symbolic link is followed: where it leads inside is not where the mount would appear.
 Result<std::optional<mode_t>> kind_at(const Rootfs& rootfs, const std::string& path) {
   open_how how{};
@@ -38,8 +33,8 @@ Result<std::optional<mode_t>> kind_at(const Rootfs& rootfs, const std::string& p
   return sys_error("look for " + path + " in", rootfs.path, errno);
 }
 
-// In our own copy of an archive, where no symbolic link stands in the way (kind_at has looked).
-Result<void> make_place(const Rootfs& rootfs, const Place& place) {
+// In what an engine made for one container, where no symbolic link stands in the way (kind_at has looked).
+Result<void> make_place(const Rootfs& rootfs, const MountPlace& place) {
   for (std::size_t slash = place.path.find('/', 1);; slash = place.path.find('/', slash + 1)) {
     const bool last = slash == std::string::npos;
     const std::string part = place.path.substr(1, last ? std::string::npos : slash - 1);
@@ -54,8 +49,8 @@ bool is_below(const std::string& path, const std::string& directory) {
   return path == directory || path.starts_with(directory + "/");
 }
 
-Result<std::vector<Place>> places_of(Policy& policy) {
-  std::vector<Place> places = {{"/proc"}, {"/dev"}, {policy.output}};
+Result<std::vector<MountPlace>> places_of(Policy& policy) {
+  std::vector<MountPlace> places = {{"/proc"}, {"/dev"}, {policy.output}};
   bool workdir_is_mounted = policy.workdir == policy.output || policy.workdir == "/";
   for (auto& input : policy.inputs) {
     std::error_code failed;
@@ -96,7 +91,7 @@ Result<std::string> real_target(const Rootfs& rootfs, const std::string& target,
 
 namespace {
 
-std::unexpected<Error> missing_places(const Rootfs& rootfs, const std::vector<Place>& missing) {
+std::unexpected<Error> missing_places(const Rootfs& rootfs, const std::vector<MountPlace>& missing) {
   std::string names, directories, files;
   for (const auto& place : missing) {
     names += (names.empty() ? "" : ", ") + place.path;
@@ -143,8 +138,8 @@ Result<Rootfs> open_rootfs(const std::string& path) {
   const auto facts = TRY(sys::fstatat(sys::kHere, path, 0));
   Rootfs rootfs;
   rootfs.path = path;
-  rootfs.may_be_given_places = !S_ISDIR(facts.st_mode);
-  if (rootfs.may_be_given_places) {
+  if (!S_ISDIR(facts.st_mode)) {
+    rootfs.lacking = Lacking::laid_over;
     auto cached = TRY(cached_rootfs(TRY(sys::openat(sys::kHere, path, O_RDONLY | O_NONBLOCK)), path));
     rootfs.path = std::move(cached.path);
     rootfs.dir = std::move(cached.dir);
@@ -206,7 +201,7 @@ Result<Rootfs> open_task_rootfs(Policy& policy) {
   if (!policy.image) return open_rootfs(policy.rootfs);
   auto image = TRY(use_image(policy));
   note_image(policy, image);
-  return Rootfs{std::move(image.path), std::move(image.rootfs), true, std::move(image.in_use)};
+  return Rootfs{std::move(image.path), std::move(image.rootfs), Lacking::laid_over, std::move(image.in_use)};
 }
 
 Result<void> look_at_image(Policy& policy) {
@@ -225,7 +220,7 @@ Result<Rootfs> open_container_rootfs(const std::string& path) {
   if (rootfs.path == "/") return usage("use / as rootfs: it is this host");
   rootfs.dir = TRY(sys::open_directory(sys::kHere, rootfs.path));
   TRY_VOID(require_stored_files(rootfs.dir, "use the rootfs " + rootfs.path));
-  rootfs.may_be_given_places = true;
+  rootfs.lacking = Lacking::made;
   return rootfs;
 }
 
@@ -295,8 +290,18 @@ Result<std::vector<Input>> open_inputs(const Policy& policy) {
   return inputs;
 }
 
-Result<void> prepare_mount_points(const Rootfs& rootfs, Policy& policy) {
-  std::vector<Place> missing;
+Result<void> require_nothing_to_lay_over(const Rootfs& rootfs, const std::string& cure) {
+  if (rootfs.to_lay_over.empty()) return {};
+  std::string names;
+  for (const auto& place : rootfs.to_lay_over) names += (names.empty() ? "" : ", ") + place.path;
+  return usage("use the rootfs " + rootfs.path + ": it has no " + names +
+               "; it is unpacked for every run of it, so benchsand changes nothing there; add what is missing to the "
+               "archive or image, or unpack it into a directory of your own" +
+               cure);
+}
+
+Result<void> prepare_mount_points(Rootfs& rootfs, Policy& policy) {
+  std::vector<MountPlace> missing;
   for (const auto& place : TRY(places_of(policy))) {
     const auto kind = TRY(kind_at(rootfs, place.path));
     if (!kind)
@@ -305,8 +310,17 @@ Result<void> prepare_mount_points(const Rootfs& rootfs, Policy& policy) {
       return usage("use the rootfs " + rootfs.path + ": " + place.path + " is " +
                    (place.directory ? "no directory there" : "a directory there, and the input is a file"));
   }
-  if (!missing.empty() && !rootfs.may_be_given_places) return missing_places(rootfs, missing);
-  for (const auto& place : missing) TRY_VOID(make_place(rootfs, place));
+  if (missing.empty()) return {};
+  switch (rootfs.lacking) {
+    case Lacking::refused:
+      return missing_places(rootfs, missing);
+    case Lacking::laid_over:
+      rootfs.to_lay_over = std::move(missing);
+      if (policy.rootfs_mount == RootfsMount::overlay || is_down(policy, Relaxation::rootfs)) return {};
+      return require_nothing_to_lay_over(rootfs, ", or use a profile that says rootfs_mount: overlay");
+    case Lacking::made:
+      for (const auto& place : missing) TRY_VOID(make_place(rootfs, place));
+  }
   return {};
 }
 

@@ -11,11 +11,24 @@
 
 namespace benchsand {
 
+struct MountPlace {
+  std::string path;
+  bool directory = true;
+};
+
+// What becomes of a place that a rootfs lacks for a mount of the run, or for its working directory.
+enum class Lacking {
+  refused,    // it is an operator's directory
+  laid_over,  // it was unpacked for every run of the archive or image: a layer of this run has it (shim/place_layer.h)
+  made,       // an engine has made it for one container
+};
+
 struct Rootfs {
   std::string path;  // directory
   Fd dir;
-  bool may_be_given_places = false;  // our own copy of an archive or image, or what an engine made for one container
-  Fd in_use{};                       // of an image: nobody removes it while this is open
+  Lacking lacking = Lacking::refused;
+  Fd in_use{};                            // of an image: nobody removes it while this is open
+  std::vector<MountPlace> to_lay_over{};  // for this run
 };
 
 // Everything on this host that the task names is there and of the right kind; all that is wrong is said at once. Kind usage.
@@ -46,8 +59,10 @@ Result<std::vector<Input>> open_inputs(const Policy& policy);
 Result<std::string> real_target(const Rootfs& rootfs, const std::string& target, const std::vector<std::string>& kept);
 
 // Makes the sources of the inputs absolute and real, and requires a place in the rootfs for every mount and for the working
-// directory. A delegate would make what is missing, in the operator's own directory and for every later run; so a
-// directory must have them, and only our copy of an archive, or an engine's container, is given them.
-Result<void> prepare_mount_points(const Rootfs& rootfs, Policy& policy);
+// directory. A delegate would make what is missing, in the operator's own directory and for every later run; here it goes as Lacking
+// says.
+Result<void> prepare_mount_points(Rootfs& rootfs, Policy& policy);
+// For what cannot lay a layer over it. The cure, if there is another one: ", or ...".
+Result<void> require_nothing_to_lay_over(const Rootfs& rootfs, const std::string& cure = "");
 
 }  // namespace benchsand

@@ -52,9 +52,11 @@ Result<CachedRootfs> cached_rootfs(const Fd& file, const std::string& path) {
 }
 
 Result<std::vector<std::string>> collect_rootfs_garbage() {
+  auto lines = TRY(UnpackCache::collect_older(kRootfsCache));
   const auto cache = TRY(UnpackCache::find(kRootfsCache, "rootfs"));
-  if (!cache) return std::vector<std::string>();
-  return cache->collect_garbage();
+  if (!cache) return lines;
+  for (auto& line : TRY(cache->collect_garbage())) lines.push_back(std::move(line));
+  return lines;
 }
 
 }  // namespace benchsand

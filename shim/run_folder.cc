@@ -18,6 +18,7 @@ constexpr const char* kGc = "/run/benchsand/.gc";
 constexpr const char* kLock = "lock";
 constexpr const char* kNote = "results-";
 constexpr const char* kEmpty = "empty";
+constexpr const char* kLayer = "layer";
 
 std::string note_path(const std::string& id) {
   return std::string(kRunBase) + "/" + kNote + id;
@@ -88,6 +89,11 @@ std::string RunFolder::path(const std::string& name) const {
 
 Result<Fd> RunFolder::empty() const {
   return sys::open_directory(dir_.get(), kEmpty);
+}
+
+Result<Fd> RunFolder::made_layer() const {
+  TRY_VOID(sys::mkdirat(dir_.get(), kLayer, 0755));
+  return sys::open_directory(dir_.get(), kLayer);
 }
 
 Result<Fd> note_results_of(const std::string& id, const std::string& partial) {

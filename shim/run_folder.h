@@ -31,7 +31,8 @@ class RunFolder {
   const std::string& id() const { return id_; }
   std::string path(const std::string& name = "") const;
   const Fd& dir() const { return dir_; }
-  Result<Fd> empty() const;  // an empty directory, the second layer of every overlay
+  Result<Fd> empty() const;       // an empty directory, the lowest layer of every overlay
+  Result<Fd> made_layer() const;  // another one, to fill
   // Where the unfinished results will be, so that gc finds them. The note outlives the folder: that the folder is gone is
   // part of the record, and the record is what finishes the results.
   Result<void> note_results(const std::string& partial);

@@ -8,6 +8,7 @@
 #include "oci/runtime_error.h"
 #include "oci/sha256.h"
 #include "shim/new_mount.h"
+#include "shim/place_layer.h"
 #include "shim/subprocess.h"
 
 namespace benchsand {
@@ -48,9 +49,11 @@ Result<void> Sandbox::take_host_ids() {
 // Everything that the container is made of, from what was opened: no name of the host is looked up again.
 Result<void> Sandbox::make_mounts() {
   const Fd empty = TRY(remains_.folder->empty());
+  const Fd places = rootfs_->to_lay_over.empty() ? Fd() : TRY(remains_.folder->made_layer());
+  TRY_VOID(fill_place_layer(*rootfs_, places));
   root_mount_ = is_down(policy_, Relaxation::rootfs)
-                    ? TRY(writable_mount(rootfs_->dir, rootfs_->path))
-                    : TRY(private_mount(rootfs_->dir, rootfs_->path, policy_.rootfs_mount, empty));
+                    ? TRY(writable_mount(rootfs_->dir, rootfs_->path, places))
+                    : TRY(private_mount(rootfs_->dir, rootfs_->path, policy_.rootfs_mount, empty, places));
   made_.rootfs_identity = root_mount_->identity;
   for (const auto& input : inputs_) {
     input_mounts_.push_back(TRY(private_mount(input.opened, input.source, policy_.rootfs_mount, empty)));

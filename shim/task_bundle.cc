@@ -13,8 +13,9 @@ namespace benchsand {
 Result<std::string> write_task_bundle(const TaskRequest& task, const HostFacts& host, const std::string& directory) {
   auto policy = TRY(load_policy(task, host));
   TRY_VOID(check_task_files(policy));
-  const auto rootfs = TRY(open_task_rootfs(policy));
+  auto rootfs = TRY(open_task_rootfs(policy));
   TRY_VOID(prepare_mount_points(rootfs, policy));
+  TRY_VOID(require_nothing_to_lay_over(rootfs));
   std::error_code failed;
   std::filesystem::create_directories(directory + "/output", failed);
   if (failed) return usage("make the bundle " + directory + ": " + failed.message());

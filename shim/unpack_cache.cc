@@ -5,6 +5,8 @@
 
 #include <cerrno>
 
+#include "shim/run_folder.h"
+
 namespace benchsand {
 
 namespace {
@@ -17,16 +19,48 @@ Result<Fd> make_private_directory(const std::string& path) {
   return directory;
 }
 
+// Beside a cache of which nothing was changed since it was unpacked.
+std::string mark_of(const std::string& path) {
+  return path + ".2";
+}
+
+std::string aside(const std::string& path) {
+  return path + ".older-";
+}
+
+Result<void> put_older_aside(const std::string& path) {
+  const Fd alone = TRY(make_private_directory(kStateBase));
+  TRY_VOID(sys::flock(alone, kStateBase, true));
+  if (TRY(sys::exists(sys::kHere, mark_of(path)))) return {};
+  if (TRY(sys::exists(sys::kHere, path)))
+    TRY_VOID(sys::renameat(sys::kHere, path, aside(path) + TRY(sys::random_hex(6))));
+  return sys::create_file(sys::kHere, mark_of(path), "", 0600);
+}
+
 }  // namespace
 
 Result<UnpackCache> UnpackCache::make(const std::string& path, const std::string& what) {
-  static_cast<void>(TRY(make_private_directory(kStateBase)));
+  TRY_VOID(put_older_aside(path));
   return UnpackCache(path, what, TRY(make_private_directory(path)));
 }
 
 Result<std::optional<UnpackCache>> UnpackCache::find(const std::string& path, const std::string& what) {
-  if (!TRY(sys::exists(sys::kHere, path))) return std::nullopt;
+  if (!TRY(sys::exists(sys::kHere, path)) || !TRY(sys::exists(sys::kHere, mark_of(path)))) return std::nullopt;
   return UnpackCache(path, what, TRY(sys::open_directory(sys::kHere, path)));
+}
+
+// A run of such a version may still have its rootfs there.
+Result<std::vector<std::string>> UnpackCache::collect_older(const std::string& path) {
+  std::vector<std::string> lines;
+  if (!TRY(sys::exists(sys::kHere, kStateBase)) || !TRY(all_runs()).empty()) return lines;
+  TRY_VOID(put_older_aside(path));
+  for (const auto& name : TRY(sys::list_directory(sys::kHere, kStateBase))) {
+    const std::string older = std::string(kStateBase) + "/" + name;
+    if (!older.starts_with(aside(path))) continue;
+    TRY_VOID(sys::remove_tree(sys::kHere, older));
+    lines.push_back("removed " + older + ": an older benchsand had unpacked it");
+  }
+  return lines;
 }
 
 Result<std::optional<Fd>> UnpackCache::open(const std::string& digest) const {

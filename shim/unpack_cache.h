@@ -17,8 +17,10 @@ class UnpackCache {
   // Made if it is not there; root's alone, for what is unpacked can hold set-user-ID programs. `what` is what messages call an
   // entry: "rootfs", "image".
   static Result<UnpackCache> make(const std::string& path, const std::string& what);
-  // Nullopt: it is not there.
+  // Nullopt: it is not there, or an older version's.
   static Result<std::optional<UnpackCache>> find(const std::string& path, const std::string& what);
+  // Removes what older versions have unpacked, which make() puts aside, for their runs made places in it; a line for each.
+  static Result<std::vector<std::string>> collect_older(const std::string& path);
 
   const Fd& dir() const { return dir_; }
   std::string path_of(const std::string& name) const { return path_ + "/" + name; }

@@ -10,10 +10,13 @@
 #include <thread>
 
 #include "oci/sha256.h"
+#include "shim/place_layer.h"
 #include "shim/private_mount.h"
 #include "shim/result_folder.h"
 #include "shim/rootfs_cache.h"
+#include "shim/run_folder.h"
 #include "shim/stdio.h"
+#include "shim/unpack_cache.h"
 #include "support.h"
 
 using namespace benchsand;
@@ -75,7 +78,7 @@ TEST_CASE("a rootfs directory is never changed: it has every mount point, or the
     policy.output = output;
     policy.workdir = workdir;
     policy.inputs = {{folder.path(source), target}};
-    const auto rootfs = open_rootfs(folder.path("rootfs"));
+    auto rootfs = open_rootfs(folder.path("rootfs"));
     REQUIRE(rootfs);
     const auto prepared = prepare_mount_points(*rootfs, policy);
     return prepared ? std::string("ok") : prepared.error().message;
@@ -98,6 +101,54 @@ TEST_CASE("a rootfs directory is never changed: it has every mount point, or the
         start + "it has no /app; benchsand changes nothing in it, so make it: touch " + root + "/app");
   std::filesystem::create_directory_symlink("task", root + "/link");
   CHECK(message("/output", "in", "/link", "/output") == start + "/link leads through a symbolic link");
+}
+
+TEST_CASE("an unpacked rootfs is never changed: what it lacks is in a layer, which looks like it") {
+  const TempFolder folder;
+  std::filesystem::create_directories(folder.path("tree/there/in"));
+  folder.write("tree/file", "x");
+  folder.write("source", "x");
+  REQUIRE(::chmod(folder.path("tree/there").c_str(), 02751) == 0);
+  REQUIRE(::chown(folder.path("tree/there").c_str(), 7, 8) == 0);
+  REQUIRE(::chmod(folder.path("tree/there").c_str(), 02751) == 0);
+  const timespec times[] = {{1000, 0}, {2000, 5}};
+  for (const char* name : {"tree/there/in", "tree/there"})
+    REQUIRE(::utimensat(AT_FDCWD, folder.path(name).c_str(), times, 0) == 0);
+  REQUIRE(std::system(("tar -C " + folder.path("tree") + " -cf " + folder.path("t.tar") + " .").c_str()) == 0);
+  auto rootfs = *open_rootfs(folder.path("t.tar"));
+  Policy policy;
+  policy.output = "/there/in/out";
+  policy.workdir = "/";
+  policy.inputs = {{folder.path("source"), "/there/new/deep/file"}};
+  CHECK(prepare_mount_points(rootfs, policy));
+  const std::string layer = folder.path("layer");
+  std::filesystem::create_directories(layer);
+  CHECK(fill_place_layer(rootfs, *sys::open_directory(sys::kHere, layer)));
+  CHECK(std::distance(std::filesystem::recursive_directory_iterator(rootfs.path), {}) == 3);
+  const auto facts = [&](const std::string& name) {
+    return *sys::fstatat(sys::kHere, layer + name, AT_SYMLINK_NOFOLLOW);
+  };
+  for (const char* name : {"", "/there", "/there/in"}) {
+    const auto real = *sys::fstatat(sys::kHere, rootfs.path + name, 0), made = facts(name);
+    CHECK(std::tuple(made.st_mode, made.st_uid, made.st_gid, made.st_mtim.tv_sec, made.st_mtim.tv_nsec) ==
+          std::tuple(real.st_mode, real.st_uid, real.st_gid, real.st_mtim.tv_sec, real.st_mtim.tv_nsec));
+  }
+  CHECK(facts("/there").st_mode == (S_IFDIR | 02751));
+  CHECK(facts("/there/in/out").st_mode == (S_IFDIR | 0755));
+  CHECK(facts("/there/new").st_uid == 0);
+  CHECK(facts("/there/new").st_mtim.tv_sec == 2000);
+  CHECK(facts("/there/new/deep/file").st_mode == (S_IFREG | 0644));
+  const std::string lacks = "use the rootfs " + rootfs.path +
+                            ": it has no /proc, /dev, /there/in/out, /there/new/deep/file; it is unpacked for every "
+                            "run of it, so benchsand changes nothing there; add what is missing to the archive or "
+                            "image, or unpack it into a directory of your own";
+  CHECK(error_of(require_nothing_to_lay_over(rootfs)) == lacks);
+  policy.rootfs_mount = RootfsMount::bind;
+  CHECK(error_of(prepare_mount_points(rootfs, policy)) == lacks + ", or use a profile that says rootfs_mount: overlay");
+  rootfs.to_lay_over = {{"/file/below/it"}};
+  CHECK(error_of(fill_place_layer(rootfs, *sys::open_directory(sys::kHere, layer))) ==
+        "use the rootfs " + rootfs.path + ": it cannot have /file/below/it, for file on the way is no directory");
+  std::filesystem::remove_all(rootfs.path);
 }
 
 TEST_CASE("an input with a socket, FIFO or device is refused, at any depth") {
@@ -259,6 +310,33 @@ TEST_CASE("what an older version left as a cached rootfs is not followed, and gc
     CHECK(std::find(lines->begin(), lines->end(), expected) != lines->end());
   CHECK(std::filesystem::exists(folder.path("victim")));
   CHECK(open_rootfs(tar));
+  std::filesystem::remove_all(ready);
+}
+
+TEST_CASE("what an older version unpacked is used by nobody, and gc removes it") {
+  const TempFolder folder;
+  const std::string tar = tar_with(folder, "bin", "5", ""), ready = cached_name(tar), old = std::string(kRootfsCache);
+  REQUIRE(open_rootfs(tar));
+  std::filesystem::create_directories(ready + "/opt/evil");
+  std::filesystem::remove(old + ".2");
+  CHECK_FALSE(*UnpackCache::find(old, "rootfs"));
+  CHECK(std::distance(std::filesystem::directory_iterator(open_rootfs(tar)->path), {}) == 1);
+  std::string aside;
+  for (const auto& entry : std::filesystem::directory_iterator(kStateBase))
+    if (std::filesystem::exists(entry.path() / ready.substr(old.size() + 1) / "opt")) aside = entry.path();
+  REQUIRE(aside.starts_with(old + ".older-"));
+  const auto removed = [&] {
+    const auto lines = *collect_rootfs_garbage();
+    return std::count(lines.begin(), lines.end(), "removed " + aside + ": an older benchsand had unpacked it") == 1;
+  };
+  {
+    const auto run = RunFolder::create();
+    CHECK_FALSE(removed());
+    CHECK(run->remove());
+  }
+  const bool idle = all_runs()->empty();  // somebody else may run something here
+  CHECK((removed() || !idle));
+  std::filesystem::remove_all(aside);
   std::filesystem::remove_all(ready);
 }
 

@@ -90,6 +90,53 @@ def an_image_that_is_not_what_it_says_never_runs(bench):
     equal("nothing is kept", [name for name in CACHE.iterdir() if image.digest[7:] in name.name], [])
 
 
+def entries_of(folder):
+    """All that a run could have changed there."""
+    return {str(path.relative_to(folder)): (facts.st_mode, facts.st_uid, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns,
+                                            path.read_bytes() if path.is_file() and not path.is_symlink() else b"")
+            for path in (folder, *folder.rglob("*")) for facts in [path.lstat()]}
+
+
+@scenario
+def what_one_task_needs_the_next_does_not_find(bench):
+    """Mount points that an image or archive lacks: the next task, of a different author, must see and change the same as ever."""
+    private = tarfile.TarInfo("private")
+    private.type, private.mode, private.uid, private.mtime = tarfile.DIRTYPE, 0o2755, 7, 12345
+    plain = image_files.layer(private, ("private/kept", b"lower"), folder=bench.cache / "tiny-rootfs")
+    image = image_files.Image([plain])
+    image_files.write_layout(bench.work / "clean", {"v1": image})
+    (bench.work / "rootfs.tar").write_bytes(plain)
+    (bench.work / "hello").write_text("hello")
+    folders = [CACHE / image.digest[7:] / "rootfs", CACHE.parent / "rootfs" / image_files.sha256(plain)[7:]]
+    forget(image)
+    shutil.rmtree(folders[1], ignore_errors=True)
+
+    def run(reference, **keys):
+        look = "ls -a / /bin /opt /private; stat -c '%n %a %u %g %Y %F' / /bin /private; cat /bin/hello"
+        if reference.endswith(".tar"):
+            return bench.run_task(bench.write_task(["/bin/sh", "-c", look], workdir="/", rootfs=reference, **keys))
+        task = bench.write_task(["/bin/sh", "-c", look], workdir="/", image=reference, **keys)
+        task.write_text("\n".join(line for line in task.read_text().splitlines() if not line.startswith("rootfs:")) + "\n")
+        return bench.run_task(task)
+    try:
+        for reference, folder in zip(("oci:./clean", str(bench.work / "rootfs.tar")), folders):
+            before = run(reference)
+            unpacked = entries_of(folder)
+            with_places = run(reference, output="/opt/evil/deep",
+                              inputs=[{"source": "hello", "target": "/bin/hello"}, {"source": "hello", "target": "/private/new/x"}])
+            after = run(reference)
+            equal("what the next one sees", after.stdout(), before.stdout())
+            equal("what is unpacked", entries_of(folder), unpacked)
+            equal("its own places", [part in with_places.stdout() for part in ("\nhello", "evil", "new", "kept")], [True] * 4)
+            equal("how it looks", [line for line in with_places.stdout().splitlines() if line.startswith(("/ ", "/bin ", "/private "))],
+                  [line for line in before.stdout().splitlines() if line.startswith(("/ ", "/bin ", "/private "))])
+            equal("/private", [words[1:2] + words[4:] for line in with_places.stdout().splitlines()
+                               for words in [line.split()] if line.startswith("/private ")], [["2755", "12345", "directory"]])
+    finally:
+        forget(image)
+        shutil.rmtree(folders[1], ignore_errors=True)
+
+
 @scenario
 def an_image_without_a_command_suggests_its_own(bench):
     image = image_files.Image(tiny_layers(bench), Entrypoint=["/bin/sh"], Cmd=["-c", "true"])
