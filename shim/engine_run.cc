@@ -34,6 +34,8 @@ namespace {
 constexpr std::uint64_t kMonitorComesWithin = 5'000'000;  // after the engine says that the container has started
 constexpr std::uint64_t kTeardownWithin = 120'000'000;    // of the monitor, beyond the wall time
 
+const std::vector<int> kStops = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
 class EngineRun {
  public:
   EngineRun(const EngineRunRequest& request, Documents documents, Policy policy)
@@ -88,7 +90,7 @@ class EngineRun {
 Result<void> EngineRun::prepare() {
   // Before signals are held back: a large image takes its time, and whoever interrupts it is not to wait.
   if (policy_.image && policy_.image->form != ImageForm::stored) TRY_VOID(unpack_image());
-  signals_ = TRY(sys::signalfd({SIGINT, SIGTERM, SIGHUP, SIGQUIT}));
+  signals_ = TRY(sys::signalfd(kStops));
   id_ = TRY(new_run_id());
   created_ = sys::utc_now();
   TRY_VOID(make_base_folders());
@@ -104,6 +106,7 @@ Result<void> EngineRun::prepare() {
 Result<void> EngineRun::choose_image() {
   image_ = TRY(empty_image(*engine_));
   if (!policy_.image || policy_.image->form != ImageForm::stored) return {};
+  const sys::SignalsLetThrough interruptible(kStops);  // there is nothing yet that gc does not take away
   policy_.image_digest = TRY(unpack_image_of(*engine_, *policy_.image));
   return unpack_image();
 }

@@ -1,6 +1,7 @@
 // One wrapper per system call: same name, errors as values, descriptors close-on-exec from birth.
 #pragma once
 
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/types.h>
@@ -109,6 +110,19 @@ Result<Fd> timerfd();
 Result<void> timerfd_at(const Fd& timer, std::uint64_t monotonic_us);
 Result<std::uint64_t> timerfd_left_us(const Fd& timer);  // as the kernel holds it; 0: not armed
 Result<Fd> signalfd(const std::vector<int>& signals);    // and blocks them
+
+// While it lives the signals do again what they did before signalfd.
+class SignalsLetThrough {
+ public:
+  explicit SignalsLetThrough(const std::vector<int>& signals);
+  ~SignalsLetThrough();
+  SignalsLetThrough(const SignalsLetThrough&) = delete;
+  SignalsLetThrough& operator=(const SignalsLetThrough&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
 std::uint64_t monotonic_us();
 std::string utc_now();  // RFC 3339
 Result<std::string> random_hex(std::size_t bytes);

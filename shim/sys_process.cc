@@ -133,10 +133,29 @@ Result<std::uint64_t> timerfd_left_us(const Fd& timer) {
          static_cast<std::uint64_t>(now.it_value.tv_nsec) / 1000;
 }
 
-Result<Fd> signalfd(const std::vector<int>& signals) {
+namespace {
+
+sigset_t set_of(const std::vector<int>& signals) {
   sigset_t set;
   ::sigemptyset(&set);
   for (const int signal : signals) ::sigaddset(&set, signal);
+  return set;
+}
+
+}  // namespace
+
+// With a valid set and a valid way to apply it, sigprocmask does not fail.
+SignalsLetThrough::SignalsLetThrough(const std::vector<int>& signals) {
+  const sigset_t set = set_of(signals);
+  ::sigprocmask(SIG_UNBLOCK, &set, &before_);
+}
+
+SignalsLetThrough::~SignalsLetThrough() {
+  ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+}
+
+Result<Fd> signalfd(const std::vector<int>& signals) {
+  const sigset_t set = set_of(signals);
   if (::sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return sys_error("sigprocmask", "", errno);
   const int fd = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   if (fd < 0) return sys_error("signalfd", "", errno);

@@ -6,9 +6,11 @@ usage: stored.py --runtime BENCHSAND-RUNTIME --program BENCHSAND --importer IMAG
 """
 
 import argparse
+import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -218,6 +220,33 @@ def what_was_made_of_ours_is_not_pruned(bench):
         equal(f"image {verb} names it", "theirs" in bench.call("image", verb, "--engine", bench.engine.name).stdout, False)
     equal("it is there", "theirs" in bench.engine.must("images"), True)
     bench.engine.must("rmi", "theirs:1")
+
+
+def waits_for_a_lock(process):
+    return Path(f"/proc/{process.pid}/syscall").read_text().split()[0] == str(73)
+
+
+@scenario
+def an_unpacking_is_interrupted(bench):
+    """It waits for another one here, as long as that takes."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        shutil.rmtree(CACHE / bench.id[7:], ignore_errors=True)
+        with open(bench.work / "said", "w") as said:
+            lock = os.open(CACHE, os.O_RDONLY)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            process = subprocess.Popen([bench.program, "run", bench.task(image="app:1"), "--engine", bench.engine.name, "--out", bench.work / "out"],
+                                       env=bench.environment, stdout=said, stderr=said)
+            try:
+                while process.poll() is None and not waits_for_a_lock(process):
+                    time.sleep(0.05)
+                process.send_signal(number)
+                equal("status", process.wait(timeout=20 * bench.slow), -number)
+            except subprocess.TimeoutExpired:
+                raise Wrong(f"it is not ended by {number!r}")
+            finally:
+                process.kill()
+                process.wait()
+                os.close(lock)
 
 
 @scenario
