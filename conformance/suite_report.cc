@@ -1,0 +1,48 @@
+#include "conformance/suite_report.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace benchsand::conformance {
+
+const char* to_text(CaseVerdict verdict) {
+  switch (verdict) {
+    case CaseVerdict::refused:
+      return "REFUSED";
+    case CaseVerdict::escaped:
+      return "ESCAPED";
+    case CaseVerdict::vacuous:
+      return "VACUOUS";
+    case CaseVerdict::inapplicable:
+      return "INAPPLICABLE";
+    case CaseVerdict::unknown:
+      return "UNKNOWN";
+    case CaseVerdict::confirmed_limit:
+      return "CONFIRMED-LIMIT";
+    case CaseVerdict::limit_gone:
+      return "LIMIT-GONE";
+  }
+  std::abort();  // not a value of the enumeration
+}
+
+bool passes(CaseVerdict verdict) {
+  switch (verdict) {
+    case CaseVerdict::refused:
+    case CaseVerdict::inapplicable:
+    case CaseVerdict::confirmed_limit:
+    case CaseVerdict::limit_gone:
+      return true;
+    case CaseVerdict::escaped:
+    case CaseVerdict::vacuous:
+    case CaseVerdict::unknown:
+      return false;
+  }
+  std::abort();  // not a value of the enumeration
+}
+
+bool passes(const SuiteReport& report) {
+  return !report.cases.empty() &&
+         std::all_of(report.cases.begin(), report.cases.end(), [](const auto& c) { return passes(c.verdict); });
+}
+
+}  // namespace benchsand::conformance
