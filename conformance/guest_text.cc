@@ -19,7 +19,8 @@ std::string cut_text(const std::string& bytes, std::size_t most) {
 std::string line_text(const std::string& bytes, std::size_t most) {
   std::string text = on_one_line(printable(cut_text(bytes, most)));
   // A runner of GitHub takes it for a command wherever it stands in a line.
-  for (auto at = text.find("##["); at != std::string::npos; at = text.find("##[", at)) text.replace(at, 2, "\\x23\\x23");
+  for (auto at = text.find("##["); at != std::string::npos; at = text.find("##[", at))
+    text.replace(at, 2, "\\x23\\x23");
   return text;
 }
 

@@ -46,9 +46,8 @@ std::vector<const CaseResult*> failures(const SuiteReport& report) {
   std::vector<const CaseResult*> failed;
   for (const auto& result : report.cases)
     if (!passes(result.verdict)) failed.push_back(&result);
-  std::stable_sort(failed.begin(), failed.end(), [](const auto* a, const auto* b) {
-    return badness(a->verdict) > badness(b->verdict);
-  });
+  std::stable_sort(failed.begin(), failed.end(),
+                   [](const auto* a, const auto* b) { return badness(a->verdict) > badness(b->verdict); });
   return failed;
 }
 
@@ -71,6 +70,11 @@ std::string name_of(const CaseResult& result) {
     if (check.number == result.check)
       return "check " + std::to_string(check.number) + ", " + check.title + ": " + result.id;
   return result.id;
+}
+
+std::string in_seconds(std::uint64_t us) {
+  const std::string fraction = std::to_string(us % 1'000'000);
+  return std::to_string(us / 1'000'000) + "." + std::string(6 - fraction.size(), '0') + fraction;
 }
 
 }  // namespace benchsand::conformance

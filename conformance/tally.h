@@ -48,4 +48,7 @@ std::vector<WallGroup> further_by_wall(const SuiteReport& report);
 // "check 4, the thirty-third process: ten.forks", "kernel.bpf-map"
 std::string name_of(const CaseResult& result);
 
+// "41.200000"
+std::string in_seconds(std::uint64_t us);
+
 }  // namespace benchsand::conformance

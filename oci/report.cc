@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "oci/ink.h"
 #include "oci/limits.h"
 #include "oci/text.h"
 #include "oci/units.h"
@@ -17,19 +18,6 @@ namespace benchsand {
 using nlohmann::json;
 
 namespace {
-
-class Ink {
- public:
-  explicit Ink(bool colour) : colour_(colour) {}
-  std::string good(const std::string& text) const { return paint("32", text); }
-  std::string bad(const std::string& text) const { return paint("31", text); }
-
- private:
-  std::string paint(const char* code, const std::string& text) const {
-    return colour_ ? std::string("\033[") + code + "m" + text + "\033[0m" : text;
-  }
-  bool colour_;
-};
 
 // The text of an observation, "?" when the record has none.
 std::string seen(const json& evidence, const char* section, const char* wall, const char* name) {
