@@ -28,9 +28,13 @@ void fit(std::vector<Row>& rows, std::size_t width) {
   for (const auto& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], std::min(row[i].size(), kWidestCell));
   const std::size_t gaps = kIndent + 2 * (widths.size() - 1);
+  const auto can_give = [&](std::size_t& cell) {
+    return cell > (&cell == &widths.back() ? kNarrowestVerdict : kNarrowestCell) ? cell : 0;
+  };
   while (width > 0 && std::accumulate(widths.begin(), widths.end(), gaps) > width) {
-    const auto widest = std::max_element(widths.begin(), widths.end());
-    if (*widest <= (widest + 1 == widths.end() ? kNarrowestVerdict : kNarrowestCell)) break;
+    const auto widest =
+        std::max_element(widths.begin(), widths.end(), [&](auto& a, auto& b) { return can_give(a) < can_give(b); });
+    if (can_give(*widest) == 0) break;
     --*widest;
   }
   for (auto& row : rows)
@@ -41,7 +45,8 @@ std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);
-    lines.push_back(text.substr(at, end - at));
+    const std::string line = text.substr(at, end - at);
+    lines.push_back(line.substr(0, line.find_last_not_of(' ') + 1));  // an empty last cell leaves its gap behind
     at = end + 1;
   }
   return lines;
@@ -61,7 +66,7 @@ std::string with_reason(const CaseResult& result) {
 
 std::string head(const SuiteAbout& about) {
   const auto digest = [](const std::string& sha256) { return ascii_text(sha256.substr(0, 12)); };
-  const auto text = [](const std::string& bytes) { return ascii_text(bytes); };
+  const auto text = [](const std::string& bytes) { return shortened(ascii_text(bytes), kWidestCell); };
   return columns(
       {{"benchsand",
         text(about.version) + ", " + text(about.created) + ", " + std::to_string(about.duration_us / 1000) + " ms"},
@@ -84,9 +89,9 @@ std::string ten(const SuiteReport& report, std::size_t width, const Ink& ink) {
                : ""});
   }
   // Numbers, titles and verdicts are never cut.
-  const std::size_t before = lines_of(columns(rows)).front().size() - rows.front().back().size();
-  for (auto& row : rows)
-    row.back() = shortened(row.back(), width > before + kNarrowestCell ? width - before : kWidestCell);
+  const std::size_t before = columns(rows).find('\n') - rows.front().back().size();
+  const std::size_t room = width == 0 ? kWidestCell : std::max(width, before) - before;
+  for (auto& row : rows) row.back() = room < kNarrowestCell ? "" : shortened(row.back(), room);
   std::string text;
   std::size_t i = 0;
   for (const auto& line : lines_of(columns(rows))) {
