@@ -59,8 +59,12 @@ std::string markdown_prose(const std::string& bytes) {
   for (const char c : line_text(bytes)) {
     const auto byte = static_cast<unsigned char>(c);
     const bool letter = (byte >= '0' && byte <= '9') || ((byte | 0x20) >= 'a' && (byte | 0x20) <= 'z') || byte >= 0x80;
-    if (letter || kPlain.find(c) != std::string::npos)
+    // "www." alone makes a link.
+    const bool begins_link = c == '.' && !text.empty() && (text.back() | 0x20) == 'w';
+    if (!begins_link && (letter || kPlain.find(c) != std::string::npos))
       text += c;
+    else if (c == '@')
+      text += "&#92;x40";  // an address of mail becomes a link even when its @ is an entity
     else
       text += "&#" + std::to_string(byte) + ";";
   }

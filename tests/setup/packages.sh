@@ -15,8 +15,8 @@ programs="crun=crun runc=runc busybox=busybox-static mmdebstrap=mmdebstrap
           dockerd=docker.io docker=docker.io podman=podman containerd=containerd ctr=containerd man=man-db"
 # What needs one of these is skipped, and says so, where the distribution does not have it (Ubuntu: User-Mode Linux).
 optional="user-mode-linux bubblewrap netavark clang-format-14 clang-tidy-19 clang-16 libclang-rt-16-dev"
-# Shells and tools that the package is tried with.
-optional="$optional lintian zsh fish"
+# Shells and tools that the package is tried with, and a reader of Markdown.
+optional="$optional lintian zsh fish cmark-gfm"
 run="crun=crun runc=runc"
 
 list=

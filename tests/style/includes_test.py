@@ -2,11 +2,12 @@
 """The dependency rule of docs/architecture.md, read from the source text.
 
 oci/ is pure: it includes only itself, the standard library without clock, file and process, and its document libraries,
-each in one place; it calls nothing of the operating system. In shim/, engine_* and host_* never meet outside the files
+each in one place; it calls nothing of the operating system. So is conformance/, which may include oci/ too, but for its hands
+(scene, suite) and for the programs that run inside a sandbox (probe/). In shim/, engine_* and host_* never meet outside the files
 that tell the story of a run: evidence must not come from the engine's mouth.
 
-usage: includes_test.py [SOURCE_DIR [LIBRARY]]
-LIBRARY is the compiled oci/: the symbols it asks for tell what a name in the text cannot. Bad samples below must be refused first, so the test is known to be able to fail.
+usage: includes_test.py [SOURCE_DIR [LIBRARY…]]
+A LIBRARY is the compiled oci/ or conformance/: the symbols it asks for tell what a name in the text cannot. Bad samples below must be refused first, so the test is known to be able to fail.
 """
 
 import re
@@ -16,6 +17,7 @@ from pathlib import Path
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 STORY_FILES = {"run", "door", "monitor"}
+CONFORMANCE_HANDS = {"scene", "suite"}
 
 # Third-party and kernel headers of oci/: the only files (stems) that may include each; None = all of oci/.
 OCI_LIBRARIES = {
@@ -60,20 +62,25 @@ def includes(text):
         yield without_comments.count("\n", 0, match.start(2)) + 1, match.group(1), match.group(2)
 
 
-def oci_include_problem(stem, quote, name):
+def oci_include_problem(part, stem, quote, name):
     if quote == '"':
-        return None if name.startswith("oci/") else "oci includes only oci"
+        if part == "oci":
+            return None if name.startswith("oci/") else "oci includes only oci"
+        folder, _, file = name.rpartition("/")
+        good = folder == "oci" or (folder == "conformance" and Path(file).stem not in CONFORMANCE_HANDS)
+        return None if good else "a document of conformance includes only such, and oci"
     for prefix, stems in OCI_LIBRARIES.items():
         if name.startswith(prefix):
-            return None if stems is None or stem in stems else f"<{name}> belongs in {', '.join(f'{s}.cc' for s in sorted(stems))} only"
+            return None if stems is None or (part == "oci" and stem in stems) else f"<{name}> belongs in {', '.join(f'{s}.cc' for s in sorted(stems))} only"
     if re.fullmatch(r"[a-z_0-9]+", name):
         return f"<{name}> reaches out of the documents" if name in OCI_BANNED_STD else None
     return f"<{name}> is not a document library"
 
 
 def check_oci(path, text):
+    part = path.split("/")[0]
     for line, quote, name in includes(text):
-        problem = oci_include_problem(Path(path).stem, quote, name)
+        problem = oci_include_problem(part, Path(path).stem, quote, name)
         if problem:
             yield f"{path}:{line}: {problem}"
     code = code_only(text)
@@ -81,7 +88,7 @@ def check_oci(path, text):
         for match in pattern.finditer(code):
             if re.match(r"\s*#\s*include", code[code.rfind("\n", 0, match.start()) + 1:]):
                 continue
-            yield f"{path}:{code.count(chr(10), 0, match.start()) + 1}: oci is pure, no `{next(filter(None, match.groups()))}`"
+            yield f"{path}:{code.count(chr(10), 0, match.start()) + 1}: {part} is pure, no `{next(filter(None, match.groups()))}`"
 
 
 # What the compiled library asks of libc, whatever it is called in the text.
@@ -103,11 +110,11 @@ SYMBOL_EXCEPTIONS = {"seccomp": {"memfd_create", "read", "lseek", "lseek64", "cl
 
 def check_symbols(listing):
     """`listing` is what `nm -A -u` prints: ARCHIVE:MEMBER.cc.o:   U SYMBOL."""
-    for member, symbol in re.findall(r":(\w+)\.cc\.o:\s+U (\S+)", listing):
+    for archive, member, symbol in re.findall(r"([^/\n]+):(\w+)\.cc\.o:\s+U (\S+)", listing):
         name = symbol.split("@")[0]
         banned = name in BANNED_SYMBOLS or any(part in name for part in BANNED_IN_SYMBOL)
         if banned and name not in SYMBOL_EXCEPTIONS.get(member, ()):
-            yield f"oci/{member}.cc: asks the system for `{name}`"
+            yield f"{archive}: {member}.cc: asks the system for `{name}`"
 
 
 def check_shim(path, text):
@@ -127,7 +134,7 @@ def check_shim(path, text):
 
 
 def check(path, text):
-    if path.startswith("oci/"):
+    if path.startswith("oci/") or (re.fullmatch(r"conformance/[^/]+", path) and Path(path).stem not in CONFORMANCE_HANDS):
         return list(check_oci(path, text))
     if path.startswith("shim/"):
         return list(check_shim(path, text))
@@ -153,6 +160,16 @@ SAMPLES = [
     ("oci/a.cc", "int e = errno;\n", "no `errno`"),
     ("oci/a.cc", "auto n = std::chrono::steady_clock::now();\n", "no `steady_clock`"),
     ("oci/a.cc", '// open(x), errno, "\n/* fork() */ f("fork()"); open(x); wall_time(3);\n', ""),
+    ("conformance/a.cc", '#include "shim/sys.h"\n', "conformance/a.cc:1: a document of conformance includes only such"),
+    ("conformance/a.h", '#include "conformance/scene.h"\n', "a document of conformance includes only such"),
+    ("conformance/a.cc", '#include "conformance/probe/verbs.h"\n', "a document of conformance includes only such"),
+    ("conformance/a.cc", '#include "conformance/b.h"\n#include "oci/c.h"\n#include <nlohmann/json.hpp>\n#include <map>\n', ""),
+    ("conformance/a.cc", "#include <fstream>\n", "<fstream> reaches out"),
+    ("conformance/sha256.cc", "#include <openssl/sha.h>\n", "<openssl/sha.h> belongs in sha256.cc only"),
+    ("conformance/a.cc", "int e = errno;\n", "conformance is pure, no `errno`"),
+    ("conformance/scene.cc", '#include "shim/sys.h"\nint e = errno;\n', ""),
+    ("conformance/suite.h", '#include "shim/sys.h"\n', ""),
+    ("conformance/probe/a.c", "#include <unistd.h>\nint e = errno;\n", ""),
     ("shim/engine_crun.cc", '#include "shim/host_cgroup.h"\n', "engine_* and host_* meet only in"),
     ("shim/host_cgroup.cc", '#include "oci/x.h"\n#include "shim/engine_runtime.h"\n', "shim/host_cgroup.cc:2: engine_*"),
     ("shim/main.cc", '#include "shim/engine_runtime.h"\n#include "shim/host_cgroup.h"\n', "shim/main.cc:2: engine_*"),
@@ -180,15 +197,15 @@ def self_test():
 def main():
     source = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2])
     problems = self_test()
-    files = sorted(p for part in ("oci", "shim") for p in (source / part).rglob("*") if p.suffix in (".h", ".cc"))
+    files = sorted(p for part in ("oci", "shim", "conformance") for p in (source / part).rglob("*") if p.suffix in (".h", ".cc"))
     if len(files) < 10:
         problems.append(f"only {len(files)} source files found under {source}")
     for file in files:
         problems += check(file.relative_to(source).as_posix(), file.read_text())
-    if len(sys.argv) > 2:
-        listing = subprocess.run(["nm", "-A", "-u", sys.argv[2]], check=True, capture_output=True, text=True).stdout
+    for library in sys.argv[2:]:
+        listing = subprocess.run(["nm", "-A", "-u", library], check=True, capture_output=True, text=True).stdout
         if " U " not in listing:
-            problems.append(f"no symbols in {sys.argv[2]}")
+            problems.append(f"no symbols in {library}")
         problems += check_symbols(listing)
     print("\n".join(problems) or f"{len(files)} files keep the dependency rule, {len(SAMPLES)} samples judged right")
     return 1 if problems else 0

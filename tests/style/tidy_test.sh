@@ -1,5 +1,5 @@
 #!/bin/sh
-# usage: tidy_test.sh BUILD_DIR    The checks of .clang-tidy over every source file of oci/ and shim/.
+# usage: tidy_test.sh BUILD_DIR    The checks of .clang-tidy over every source file of oci/, shim/ and conformance/.
 set -eu
 build=$1
 cd "$(dirname "$0")/../.."
@@ -18,5 +18,5 @@ if clang-tidy-19 --quiet "$sample/sample.cc" -- -std=c++23 >/dev/null 2>&1; then
   echo "self-test: a use after a move was accepted"
   exit 1
 fi
-find oci shim -name '*.cc' -print0 | xargs -0 -P 2 -n 8 clang-tidy-19 --quiet -p "$build" --extra-arg=-Wno-error 2>/dev/null
+find oci shim conformance -name '*.cc' -print0 | xargs -0 -P 2 -n 8 clang-tidy-19 --quiet -p "$build" --extra-arg=-Wno-error 2>/dev/null
 echo "all sources pass .clang-tidy"

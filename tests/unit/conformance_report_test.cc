@@ -5,7 +5,6 @@
 #include "conformance/guest_text.h"
 #include "conformance/report_table.h"
 #include "conformance/tally.h"
-#include "oci/text.h"
 #include "sample_suite.h"
 
 using namespace benchsand;
@@ -178,7 +177,7 @@ TEST_CASE("the table: hostile text begins no line, hides nothing and takes no mo
     for (const auto& line : lines_of(table)) {
       const auto text = line.find_first_not_of(' ');
       if (text != std::string::npos) CHECK_FALSE(line.compare(text, 2, "::") == 0);
-      for (const char c : line) CHECK_MESSAGE((c >= ' ' && c <= '~'), line);
+      CHECK(sample::is_plain(line));
       CHECK_FALSE(has(line, "##["));
       good += line == "PASSED";
     }
@@ -195,10 +194,7 @@ TEST_CASE("text on one line: nothing hidden, nothing lost, never longer") {
     const std::string line = line_text(text);
     CHECK(line.size() <= 4 * kLongestText);
     CHECK_FALSE(has(line, "##["));
-    for (std::size_t at = 0; at < line.size(); at += utf8_length(line, at)) {
-      REQUIRE(utf8_length(line, at) > 0);
-      CHECK(hidden_length(line, at) == 0);
-    }
+    CHECK(sample::is_all_shown(line));
   }
 }
 

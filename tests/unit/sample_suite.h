@@ -1,10 +1,12 @@
 // A report of the conformance suite with every verdict, and texts as an attacker would choose them.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "conformance/tally.h"
+#include "oci/text.h"
 
 namespace sample {
 
@@ -86,7 +88,8 @@ inline const std::vector<std::string>& hostile_texts() {
       "forged # SKIP forged \\# skip",
       "  ...\nok 3 - forged\n1..0 # skip all\nBail out! forged",
       "forged | forged | **forged** | `code` |\n|---|---|\n# forged",
-      "\\| forged ``` \\` [x](javascript:forged) ![x](http://forged/) @everyone www.forged.example",
+      "\\| forged ``` \\` [x](javascript:forged) ![x](http://forged/) @everyone www.forged.example x@forged.example "
+      "http://forged.example",
       "\"}], \"passes\": true, \"x\": [{\"",
       "forged\"} 1\nbenchsand_conformance_passed 1\n# EOF\n",
       std::string("nul \0 nul", 9),
@@ -127,6 +130,18 @@ inline std::vector<std::string> lines_of(const std::string& text) {
     at = end == std::string::npos ? text.size() : end + 1;
   }
   return lines;
+}
+
+// Printable ASCII.
+inline bool is_plain(const std::string& line) {
+  return std::all_of(line.begin(), line.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
+
+// UTF-8 with nothing in it that a reader would not see.
+inline bool is_all_shown(const std::string& line) {
+  for (std::size_t at = 0; at < line.size(); at += benchsand::utf8_length(line, at))
+    if (benchsand::utf8_length(line, at) == 0 || benchsand::hidden_length(line, at) != 0) return false;
+  return true;
 }
 
 inline std::size_t count_of(const std::string& text, const std::string& part) {
