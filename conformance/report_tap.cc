@@ -8,7 +8,7 @@ namespace benchsand::conformance {
 
 namespace {
 
-// In a description "#" begins a directive, and SKIP and TODO turn a failed test into a good one.
+// In a description "#" begins a directive, and both that there are (skip, to do) turn a failed test into a good one.
 std::string description(const std::string& bytes) {
   std::string text;
   for (const char c : line_text(bytes)) {

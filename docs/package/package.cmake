@@ -17,6 +17,11 @@ foreach(name ${RUNTIME_NAMES})
   install(FILES ${BUILTIN}/${name} DESTINATION lib/benchsand/runtimes)
 endforeach()
 
+# The conformance suite daily and after changes; disabled until somebody enables them.
+foreach(unit service timer path)
+  install(FILES ${PACKAGE_SOURCE}/benchsand-conformance.${unit} DESTINATION lib/systemd/system)
+endforeach()
+
 # Pages of the manual and the changelog, compressed as a distribution wants them.
 find_program(GZIP gzip REQUIRED)
 function(compressed source name destination)

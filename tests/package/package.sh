@@ -66,6 +66,21 @@ inside benchsand install docker --uninstall >/dev/null
 rmdir "$root/etc/docker"
 ok "the engines' names lead to the runtime"
 
+for unit in service timer path; do
+  [ -f "$root/usr/lib/systemd/system/benchsand-conformance.$unit" ] || fail "the unit benchsand-conformance.$unit"
+done
+# Nobody enabled them; an operator who did leaves nothing behind either.
+[ -z "$(find "$root/etc/systemd" -name 'benchsand-*' 2>/dev/null)" ] || fail "a unit is enabled by the package"
+mkdir -p "$root/etc/systemd/system/timers.target.wants" "$root/etc/systemd/system/paths.target.wants"
+ln -s /usr/lib/systemd/system/benchsand-conformance.timer "$root/etc/systemd/system/timers.target.wants/"
+ln -s /usr/lib/systemd/system/benchsand-conformance.path "$root/etc/systemd/system/paths.target.wants/"
+inside dpkg -r benchsand >"$work/log" 2>&1 || fail "dpkg -r with units enabled"
+[ -z "$(find "$root/etc/systemd" -name 'benchsand-*')" ] || fail "the removed package left units enabled"
+inside dpkg -i /tmp/benchsand.deb >/dev/null 2>&1 || fail "a third dpkg -i"
+rmdir "$root/etc/systemd/system/paths.target.wants"
+rmdir --ignore-fail-on-non-empty "$root/etc/systemd/system/timers.target.wants"
+ok "units: there, disabled, and gone with the package"
+
 for page in man1/benchsand.1 man5/benchsand-task.5 man8/benchsand-runtime.8; do
   warnings=$(LC_ALL=C.UTF-8 MANROFFSEQ='' man --warnings -E UTF-8 -l "$root/usr/share/man/$page.gz" 2>&1 >"$work/page")
   [ -z "$warnings" ] && [ -s "$work/page" ] || fail "man $page: $warnings"

@@ -97,7 +97,8 @@ TEST_CASE("every key of a report must be there") {
   json without = document;
   without.erase("digest");
   CHECK(refusal(without.dump()) == at + "\"/digest\" is missing");
-  CHECK(refusal(changed([](json& d) { d["about"]["kernel"] = nullptr; })) == at + "\"/digest\" is not that of the report: it was changed");
+  CHECK(refusal(changed([](json& d) { d["about"]["kernel"] = nullptr; })) ==
+        at + "\"/digest\" is not that of the report: it was changed");
 }
 
 TEST_CASE("what is no report is refused, and where it is not") {
