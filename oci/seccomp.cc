@@ -232,6 +232,10 @@ Result<Context> new_context(const SeccompRules& rules) {
                                                 : SCMP_ACT_ERRNO(standard);
   Context context(seccomp_init(otherwise), seccomp_release);
   if (!context) return fault("start a seccomp filter: libseccomp has no memory");
+  if (rules.open)
+    for (const std::uint32_t other : {SCMP_ARCH_X86, SCMP_ARCH_X32})
+      if (const int code = seccomp_arch_add(context.get(), other); code != 0)
+        return fault(library_error("add an architecture to the seccomp filter", code));
   if (seccomp_arch_native() == SCMP_ARCH_X86_64) return context;
   if (const int code = seccomp_arch_add(context.get(), SCMP_ARCH_X86_64); code != 0)
     return fault(library_error("add x86-64 to the seccomp filter", code));
@@ -240,11 +244,12 @@ Result<Context> new_context(const SeccompRules& rules) {
   return context;
 }
 
-Result<void> add_rule(scmp_filter_ctx context, const FlatRule& rule) {
+Result<void> add_rule(scmp_filter_ctx context, const FlatRule& rule, bool open) {
   const int number = TRY(call_number(rule.call));
   const scmp_arg_cmp condition{rule.index, libseccomp_compare(rule.compare), rule.value, rule.value_two};
   const unsigned int conditions = rule.has_condition ? 1 : 0;
-  const int code = seccomp_rule_add_exact_array(context, libseccomp_action(rule), number, conditions, &condition);
+  const auto add = open ? seccomp_rule_add_array : seccomp_rule_add_exact_array;  // exact: of one architecture
+  const int code = add(context, libseccomp_action(rule), number, conditions, &condition);
   if (code != 0) return fault(library_error("add a seccomp rule for " + quoted(rule.call), code));
   return {};
 }
@@ -286,6 +291,7 @@ nlohmann::json oci_seccomp_json(const SeccompRules& rules, const std::string& li
   if (listener.empty()) refuse_uncounted(*flat, *standard);
   const char* otherwise = rules.open ? "SCMP_ACT_ALLOW" : rules.learn ? "SCMP_ACT_NOTIFY" : "SCMP_ACT_ERRNO";
   nlohmann::json json = {{"defaultAction", otherwise}, {"architectures", nlohmann::json::array({"SCMP_ARCH_X86_64"})}};
+  if (rules.open) json["architectures"] = {"SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"};
   if (!rules.learn && !rules.open) json["defaultErrnoRet"] = *standard;
   if (!listener.empty()) json["listenerPath"] = listener;
   json["syscalls"] = oci_syscalls(*flat, !listener.empty());
@@ -296,7 +302,7 @@ Result<BpfProgram> compile_seccomp(const SeccompRules& rules) {
   TRY_VOID(check_seccomp(rules));
   const std::vector<FlatRule> flat = TRY(flatten(rules));
   const Context context = TRY(new_context(rules));
-  for (const FlatRule& rule : flat) TRY_VOID(add_rule(context.get(), rule));
+  for (const FlatRule& rule : flat) TRY_VOID(add_rule(context.get(), rule, rules.open));
   return export_program(context.get());
 }
 

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "conformance/command.h"
 #include "oci/html_page.h"
 #include "oci/limits_page.h"
 #include "oci/plot.h"
@@ -236,6 +237,7 @@ Result<int> gc(const Options& options) {
         why.error_number != ENOENT)  // not installed: nothing ran on engines
       return std::unexpected(std::move(why));
   auto lines = TRY(collect_garbage());
+  for (auto& line : TRY(conformance::clear_dead_stages())) lines.push_back(std::move(line));
   if (engines != nullptr)
     for (auto& line : engines->collect()) lines.push_back(std::move(line));
   for (const auto& line : lines) say(line + "\n");
@@ -349,6 +351,7 @@ int main_of(int argc, char** argv) {
   add("records", "list the records of containers, the newest first", records);
   add("doctor", "try what this host can enforce and observe; what is missing, and its cure", doctor)
       ->add_flag("--json", options.json, "as a document (docs/doctor.md)");
+  conformance::add_command(app, [&](const Result<int>& done) { status = done ? *done : complain(done.error()); });
   add("gc", "clear what killed runs left behind", gc);
   add_install_options(*add("install", "make the runtime known to a container engine, or take it out again", install),
                       options);

@@ -106,16 +106,13 @@ Result<PrivateMount> private_mount(const Fd& opened, const std::string& name, Ro
   return made;
 }
 
-Result<PrivateMount> writable_mount(const Fd& directory, const std::string& name, const Fd& above) {
-  NewMount tmpfs = TRY(NewMount::open("tmpfs"));
-  TRY_VOID(tmpfs.set("size", "16m"));
-  const Fd memory = TRY(tmpfs.create(0));
-  for (const char* part : {"upper", "work"}) TRY_VOID(sys::mkdirat(memory.get(), part, 0777));
+Result<PrivateMount> writable_mount(const Fd& directory, const std::string& name, const Fd& above, const Fd& into) {
+  for (const char* part : {"upper", "work"}) TRY_VOID(sys::mkdirat(into.get(), part, 0777));
   NewMount overlay = TRY(NewMount::open("overlay"));
   const std::pair<const char*, std::string> options[] = {{"source", "none"},
                                                          {"lowerdir", layers_of(directory, above)},
-                                                         {"upperdir", by_descriptor(memory) + "/upper"},
-                                                         {"workdir", by_descriptor(memory) + "/work"}};
+                                                         {"upperdir", by_descriptor(into) + "/upper"},
+                                                         {"workdir", by_descriptor(into) + "/work"}};
   for (const auto& [key, value] : options) TRY_VOID(overlay.set(key, value));
   PrivateMount made;
   made.mount = TRY(overlay.create(MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV));

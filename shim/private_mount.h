@@ -21,8 +21,9 @@ struct PrivateMount {
 Result<PrivateMount> private_mount(const Fd& opened, const std::string& name, RootfsMount kind, const Fd& empty,
                                    const Fd& above = Fd());
 
-// The same of a directory, but what is written into it lands in memory: Relaxation::rootfs.
-Result<PrivateMount> writable_mount(const Fd& directory, const std::string& name, const Fd& above);
+// The same of a directory, but what is written into it lands in a folder below `into`: Relaxation::rootfs. Linux 6.1 does not take
+// one that is not attached anywhere.
+Result<PrivateMount> writable_mount(const Fd& directory, const std::string& name, const Fd& above, const Fd& into);
 
 // The harmless six devices and the usual links, in a file system that nobody can add to. The delegate is given it as its own
 // /dev too, so what it binds over a path that is masked is this run's null device and not the host's. With a terminal there are

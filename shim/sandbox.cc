@@ -52,7 +52,7 @@ Result<void> Sandbox::make_mounts() {
   const Fd places = rootfs_->to_lay_over.empty() ? Fd() : TRY(remains_.folder->made_layer());
   TRY_VOID(fill_place_layer(*rootfs_, places));
   root_mount_ = is_down(policy_, Relaxation::rootfs)
-                    ? TRY(writable_mount(rootfs_->dir, rootfs_->path, places))
+                    ? TRY(writable_mount(rootfs_->dir, rootfs_->path, places, remains_.folder->dir()))
                     : TRY(private_mount(rootfs_->dir, rootfs_->path, policy_.rootfs_mount, empty, places));
   made_.rootfs_identity = root_mount_->identity;
   for (const auto& input : inputs_) {

@@ -229,7 +229,8 @@ Result<void> Supervisor::look() {
   const std::uint64_t now = sys::monotonic_us();
   if (sampler_ && now >= sample_due_us_) sampler_->sample(now - started_us_, cpu_baseline_us_, ledger_.total());
   // A run that is not what was proven at the door is ended at once; the evidence refuses it.
-  if (now >= tasks_due_us_ && !tasks_.look(kTasksASample)) return kill_for(Cause::killed);
+  // Where a wall was taken down there are tasks as they must not be.
+  if (now >= tasks_due_us_ && !tasks_.look(kTasksASample) && policy_.taken_down.empty()) return kill_for(Cause::killed);
   return look_again_later();
 }
 

@@ -1,0 +1,137 @@
+#include "conformance/command.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "conformance/baseline.h"
+#include "conformance/report_table.h"
+#include "conformance/reports.h"
+#include "conformance/suite.h"
+#include "shim/sys.h"
+
+namespace benchsand::conformance {
+
+namespace {
+
+constexpr std::size_t kLargestBaseline = 32 << 20;
+constexpr int kFails = 3;
+
+struct Options {
+  SuiteRequest suite;
+  std::string format = "table";
+  std::vector<std::string> writes;  // FORMAT=FILE
+  std::string baseline;
+  bool list = false;
+};
+
+std::size_t width_of_terminal() {
+  winsize size{};
+  return ::isatty(1) == 1 && ::ioctl(1, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+Result<std::string> written(const Options& options, const SuiteReport& report) {
+  if (options.format != "table") return TRY(find_report_format(options.format)).write(report);
+  const bool terminal = ::isatty(1) == 1;
+  return report_table(report, terminal ? width_of_terminal() : 0, terminal && std::getenv("NO_COLOR") == nullptr);
+}
+
+Result<void> put(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    return fault("write the report to stdout: " + std::string(std::strerror(errno)));
+  return {};
+}
+
+struct ReportFile {
+  ReportFormat format;
+  std::string path;
+};
+
+Result<std::vector<ReportFile>> report_files(const Options& options) {
+  std::vector<ReportFile> files;
+  for (const auto& asked : options.writes) {
+    const auto at = asked.find('=');
+    if (at == std::string::npos || at + 1 == asked.size()) return usage("--write " + asked + ": FORMAT=FILE is due");
+    files.push_back({TRY(find_report_format(asked.substr(0, at))), asked.substr(at + 1)});
+  }
+  return files;
+}
+
+// In a job of GitHub's: the page of the step, and a line for each check that fails.
+Result<void> tell_github(const SuiteReport& report) {
+  const char* summary = std::getenv("GITHUB_STEP_SUMMARY");
+  if (summary == nullptr || *summary == 0) return {};
+  const Fd file = TRY(sys::openat(sys::kHere, summary, O_WRONLY | O_APPEND | O_CREAT, 0644));
+  TRY_VOID(sys::write_all(file, report_markdown(report), summary));
+  const std::string annotations = report_annotations(report);
+  std::fwrite(annotations.data(), 1, annotations.size(), stderr);
+  return {};
+}
+
+// What was not asked for now has not disappeared.
+void keep_asked(SuiteReport& baseline, const SuiteReport& now, const SuiteRequest& request) {
+  if (request.only.empty()) return;
+  std::erase_if(baseline.cases, [&](const CaseResult& before) {
+    return std::none_of(now.cases.begin(), now.cases.end(), [&](const CaseResult& one) { return one.id == before.id; });
+  });
+}
+
+Result<int> run(Options& options) {
+  if (options.list) {
+    TRY_VOID(put(TRY(list_cases(options.suite))));
+    return 0;
+  }
+  if (::geteuid() != 0) return fault("run the conformance suite: benchsand conformance must be root; use sudo");
+  const auto files = TRY(report_files(options));
+  std::optional<SuiteReport> baseline;
+  if (!options.baseline.empty())
+    baseline = TRY(parse_report(TRY(sys::read_file(sys::kHere, options.baseline, kLargestBaseline)), options.baseline));
+  const bool shows = ::isatty(2) == 1;
+  if (shows) options.suite.progress = [](const std::string& text) { std::fprintf(stderr, "\r\033[K%s", text.c_str()); };
+  const auto report = run_suite(options.suite);
+  if (shows) std::fputs("\r\033[K", stderr);
+  if (!report) return std::unexpected(report.error());
+  TRY_VOID(put(TRY(written(options, *report))));
+  for (const auto& file : files) TRY_VOID(sys::replace_file(file.path, file.format.write(*report), 0644));
+  TRY_VOID(tell_github(*report));
+  bool regressed = false;
+  if (baseline) {
+    keep_asked(*baseline, *report, options.suite);
+    const Drift drift = drift_between(*baseline, *report);
+    std::fputs(drift_text(drift).c_str(), stderr);
+    regressed = is_regression(drift);
+  }
+  return passes(*report) && !regressed ? 0 : kFails;
+}
+
+}  // namespace
+
+void add_command(CLI::App& app, const std::function<void(const Result<int>&)>& done) {
+  CLI::App* command = app.add_subcommand(
+      "conformance", "attempt what the walls refuse, with and without each wall, and count on the host");
+  command->allow_extras(false);
+  const auto options = std::make_shared<Options>();
+  command->add_option("--engine", options->suite.engine, "crun (default) or runc")
+      ->check(CLI::IsMember({"crun", "runc"}));
+  command->add_option("--profile", options->suite.profile, "whose walls are attempted (default strict)");
+  command->add_option("--only", options->suite.only, "cases, walls or groups by name, or `ten`: the ten checks");
+  command->add_option("--write", options->writes,
+                      "FORMAT=FILE: the report in this format too, a whole new file; can be repeated");
+  command->add_option("--baseline", options->baseline,
+                      "a report in JSON of before: what changed since is told on stderr");
+  command->add_flag("--list", options->list, "the cases; nothing runs");
+  std::vector<std::string> formats = {"table"};
+  for (const auto& format : report_formats()) formats.push_back(format.name);
+  command->add_option("--format", options->format, "of the report")->check(CLI::IsMember(formats));
+  command->callback([=] { done(run(*options)); });
+}
+
+}  // namespace benchsand::conformance

@@ -1,0 +1,245 @@
+#include "conformance/judge.h"
+
+#include <algorithm>
+
+#include "oci/json_path.h"
+#include "oci/kernel_files.h"
+
+namespace benchsand::conformance {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr const char* kKilled = "SIGKILL";
+
+struct Verdicted {
+  CaseVerdict verdict;
+  std::string reason;
+};
+
+Verdicted unknown(std::string reason) {
+  return {CaseVerdict::unknown, std::move(reason)};
+}
+
+bool stands_in(const std::string& word, const std::vector<std::string>& list) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+std::string joined(const std::vector<std::string>& words, const char* between) {
+  std::string text;
+  for (const auto& word : words) text += (text.empty() ? "" : between) + word;
+  return text;
+}
+
+// Who has a sandbox of its own and is killed with it tells nothing; that the host killed it is the record's to say.
+std::optional<std::string> outcome_of(const Case& one, const SceneResult& scene) {
+  const auto told = scene.told.find(one.verb);
+  if (told != scene.told.end()) return told->second.outcome;
+  if (one.alone && !scene.whole && scene.fault.empty()) return kKilled;
+  return std::nullopt;
+}
+
+// Of its own attempts, where it has some, the first.
+std::optional<std::string> control_outcome(const Case& one, const SceneResult& control) {
+  if (one.control.verbs.empty()) return outcome_of(one, control);
+  const auto told = control.told.find(one.control.verbs.front());
+  return told == control.told.end() ? std::nullopt : std::optional(told->second.outcome);
+}
+
+std::string detail_of(const Case& one, const SceneResult& scene) {
+  const auto told = scene.told.find(one.verb);
+  return told == scene.told.end() ? "" : told->second.detail;
+}
+
+bool has_word(const std::string& detail, const std::string& word) {
+  return (" " + detail + " ").find(" " + word + " ") != std::string::npos;
+}
+
+bool stands_under(const std::string& path, const json& outputs) {
+  return std::any_of(outputs.begin(), outputs.end(), [&](const json& file) { return file.value("path", "") == path; });
+}
+
+std::optional<std::string> reason_under(const std::string& path, const json& refused) {
+  for (const json& file : refused)
+    if (file.value("path", "") == path) return file.value("reason", "");
+  return std::nullopt;
+}
+
+// "/end/cause", "/evidence/spent/output/bytes_used/observed"; nothing where the record has no such place.
+std::optional<std::string> recorded(const json& record, const std::string& place) {
+  const auto name = place.substr(place.find('/') + 1);
+  if (place.starts_with("outputs/")) return stands_under(name, json_at(record, "/outputs")) ? "present" : "absent";
+  if (place.starts_with("refused/")) return reason_under(name, json_at(record, "/outputs_refused"));
+  const bool own = place.starts_with("end/") || place.starts_with("stdout/") || place.starts_with("stderr/");
+  const json& value = json_at(record, own ? "/" + place : "/evidence/" + place + "/observed");
+  if (value.is_string()) return value.get<std::string>();
+  return value.is_number_integer() ? std::optional(value.dump()) : std::nullopt;
+}
+
+bool agrees(const HostFact& fact, const std::string& seen) {
+  if (fact.relation == HostFact::Relation::equals) return seen == fact.value;
+  const auto number = parse_counter(seen + "\n", fact.place), bound = parse_counter(fact.value + "\n", fact.place);
+  if (!number || !bound) return false;
+  return fact.relation == HostFact::Relation::at_least ? *number >= *bound : *number <= *bound;
+}
+
+// What the host saw, in words; and what of it contradicts the case.
+struct HostHalf {
+  std::string text, missing, contradicts;
+};
+
+HostHalf host_half(const Case& one, const SceneResult& scene, const std::map<std::string, std::string>& ledger) {
+  HostHalf half;
+  const auto add = [](std::string& text, const std::string& words) { text += (text.empty() ? "" : "; ") + words; };
+  if (!one.ledger.empty()) {
+    const auto difference = ledger.find(one.ledger);
+    add(half.text, "ledger: " + one.ledger);
+    if (difference != ledger.end()) add(half.contradicts, difference->second);
+  }
+  for (const HostFact& fact : one.host) {
+    const auto seen = recorded(scene.record, fact.place);
+    if (seen) add(half.text, fact.place + " " + *seen);
+    if (!seen) add(half.missing, "the record has no " + fact.place);
+    if (seen && !agrees(fact, *seen)) add(half.contradicts, fact.place + " is " + *seen + ", not " + fact.value);
+  }
+  if (one.planted && !scene.opened) add(half.missing, "the planted file could not be watched");
+  if (one.planted && scene.opened) {
+    add(half.text, "opened " + std::to_string(*scene.opened) + " times");
+    if (*scene.opened != 0) add(half.contradicts, "the planted file was opened");
+  }
+  return half;
+}
+
+std::string control_text(const Control& control) {
+  std::vector<std::string> parts;
+  for (const Relaxation relaxation : control.down) parts.push_back(to_text(relaxation));
+  for (const auto& limit : control.limits) parts.push_back(limit.key + " " + limit.value);
+  if (control.grant) parts.push_back("the file granted");
+  for (const auto& verb : control.verbs) parts.push_back(verb);
+  return (control.down.empty() ? "with " : "without ") + joined(parts, ", ");
+}
+
+// Nothing: it flipped.
+std::optional<Verdicted> judge_control(const Case& one, const SceneResult& control, const std::string& inside) {
+  if (!control.fault.empty()) return unknown("its control could not be made: " + control.fault);
+  const auto outcome = control_outcome(one, control);
+  if (!outcome) return unknown("its control told nothing");
+  const auto inapplicable = one.if_control.find(*outcome);
+  if (inapplicable != one.if_control.end() && !stands_in(inside, one.control.then))
+    return Verdicted{CaseVerdict::inapplicable, inapplicable->second};
+  if (!stands_in(*outcome, one.control.then))
+    return Verdicted{CaseVerdict::vacuous, "without the wall it came to " + *outcome + ", where " +
+                                               joined(one.control.then, " or ") + " would show that it can be done"};
+  for (const HostFact& fact : one.control.host) {
+    const auto seen = recorded(control.record, fact.place);
+    if (!seen || !agrees(fact, *seen))
+      return Verdicted{CaseVerdict::vacuous, "in its control the host saw " + fact.place + " " +
+                                                 seen.value_or("nowhere") + ", not " + fact.value};
+  }
+  if (one.planted && (!control.opened || *control.opened == 0))
+    return Verdicted{CaseVerdict::vacuous, "in its control the planted file was read and the host saw nothing"};
+  return std::nullopt;
+}
+
+Verdicted judge_limit(const std::string& expected, const std::string& inside) {
+  if (inside == expected) return {CaseVerdict::confirmed_limit, "works, as docs/threats.md says"};
+  return {CaseVerdict::limit_gone, "came to " + inside + "; docs/threats.md says that it works"};
+}
+
+Verdicted judge_inside(const Case& one, const std::string& expected, const SceneResult& strict,
+                       const std::string& inside, const HostHalf& host) {
+  if (inside == "unsupported" || inside == "timeout") return unknown("the probe could not attempt it: " + inside);
+  if (inside != expected)
+    return {CaseVerdict::escaped, (inside == "ok" ? "it worked" : "refused in another way: " + inside)};
+  if (!one.shown.empty() && !has_word(detail_of(one, strict), one.shown))
+    return {CaseVerdict::escaped, "the probe told " + detail_of(one, strict) + ", not " + one.shown};
+  if (!host.missing.empty()) return unknown(host.missing);
+  if (!host.contradicts.empty()) return unknown("the host contradicts: " + host.contradicts);
+  return {CaseVerdict::refused, ""};
+}
+
+Verdicted verdict_of(const Case& one, const std::string& expected, const SceneResult& strict,
+                     const SceneResult* control, const HostHalf& host) {
+  if (!strict.fault.empty()) return unknown("there was no sandbox: " + strict.fault);
+  if (!strict.broken_walls.empty()) return unknown("walls of its sandbox did not hold: " + strict.broken_walls);
+  const auto inside = outcome_of(one, strict);
+  if (!inside) return unknown("the probe told nothing of it");
+  if (one.limit) return judge_limit(expected, *inside);
+  if (control == nullptr) return unknown("it has no control");
+  if (const auto without = judge_control(one, *control, *inside)) return *without;
+  return judge_inside(one, expected, strict, *inside, host);
+}
+
+}  // namespace
+
+void read_told(const std::string& text, const std::vector<std::string>& asked, SceneResult& scene) {
+  std::size_t at = 0;
+  const auto spoil = [&] {
+    scene.told.clear();
+    scene.whole = false;
+  };
+  for (std::size_t end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+    const std::string line = text.substr(at, end - at);
+    const std::size_t tab = line.find('\t');
+    if (scene.whole || tab == std::string::npos) return spoil();
+    const std::string verb = line.substr(0, tab);
+    const std::size_t second = line.find('\t', tab + 1);
+    Told told{line.substr(tab + 1, second == std::string::npos ? second : second - tab - 1),
+              second == std::string::npos ? "" : line.substr(second + 1)};
+    if (verb == "end") {
+      scene.whole = told.outcome == "ok";
+      continue;
+    }
+    if (!stands_in(verb, asked) || !scene.told.emplace(verb, std::move(told)).second) return spoil();
+  }
+  if (at != text.size() && scene.whole) spoil();
+}
+
+std::map<std::string, std::string> ledger_differences(const std::vector<const Case*>& cases, const SceneResult& scene,
+                                                      const HostFacts& host_facts) {
+  std::map<std::string, std::uint64_t> refused, counted;
+  for (const Case* one : cases) {
+    if (one->ledger.empty()) continue;
+    const auto told = scene.told.find(one->verb);
+    refused[one->ledger] += told != scene.told.end() && told->second.outcome == one->expected_of(host_facts);
+  }
+  for (const json& row : json_at(scene.record, "/evidence/refusals/by_call")) {
+    const std::string call = row.value("call", ""), argument = row.value("argument", "");
+    const std::uint64_t count = row.value("count", std::uint64_t{0});
+    counted[call] += count;
+    if (!argument.empty()) counted[call + " " + argument] += count;
+  }
+  std::map<std::string, std::string> differences;
+  for (const auto& [call, attempts] : refused) {
+    const std::uint64_t seen = counted.contains(call) ? counted.at(call) : 0;
+    if (seen != attempts)
+      differences[call] = "the ledger has " + call + " " + std::to_string(seen) + " times, the probe was refused " +
+                          std::to_string(attempts) + " times";
+  }
+  return differences;
+}
+
+CaseResult judge_case(const Case& one, const HostFacts& host_facts, const SceneResult& strict,
+                      const SceneResult* control, const std::map<std::string, std::string>& ledger) {
+  const std::string expected = one.expected_of(host_facts);
+  const HostHalf host = host_half(one, strict, ledger);
+  CaseResult result;
+  result.id = one.id;
+  result.check = one.check;
+  result.wall = one.wall;
+  result.attempt = one.attempt;
+  result.asserts = one.asserts;
+  result.expected = expected + (one.limit ? "" : " by " + one.layer) + (one.shown.empty() ? "" : ", " + one.shown);
+  const std::string detail = detail_of(one, strict);
+  result.inside = outcome_of(one, strict).value_or("nothing") + (detail.empty() ? "" : " " + detail);
+  result.host = host.text;
+  if (control != nullptr && !one.limit)
+    result.control = control_text(one.control) + ": " + control_outcome(one, *control).value_or("nothing");
+  auto judged = verdict_of(one, expected, strict, control, host);
+  result.verdict = judged.verdict;
+  result.reason = std::move(judged.reason);
+  return result;
+}
+
+}  // namespace benchsand::conformance

@@ -1,0 +1,195 @@
+#include "conformance/suite.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "conformance/case.h"
+#include "conformance/scene.h"
+#include "oci/columns.h"
+
+namespace benchsand::conformance {
+
+namespace {
+
+// For hundreds of attempts in one sandbox.
+const std::vector<Setting> kRoom = {{"limits.cpu_time", "60s"}, {"limits.wall_time", "5m"}, {"limits.stdout", "4MiB"}};
+constexpr const char* kPlanted = "{planted}";
+constexpr const char* kLongDeadline = "120000";  // of who is to be ended by the host
+
+std::string group_of(const Case& one) {
+  return one.id.substr(0, one.id.find('.'));
+}
+
+bool is_asked(const Case& one, const std::string& word) {
+  return (word == "ten" && one.check != 0) || word == one.id || word == one.wall || word == group_of(one);
+}
+
+Result<std::vector<Case>> asked_cases(const SuiteRequest& request, std::string& sha256) {
+  const Cases all = TRY(builtin_cases());
+  sha256 = all.sha256;
+  if (request.only.empty()) return all.list;
+  std::vector<Case> list;
+  for (const auto& word : request.only)
+    if (std::none_of(all.list.begin(), all.list.end(), [&](const Case& one) { return is_asked(one, word); }))
+      return usage("--only " + word +
+                   ": no case, wall or group of cases is called so (see benchsand conformance --list)");
+  for (const Case& one : all.list)
+    if (std::any_of(request.only.begin(), request.only.end(),
+                    [&](const std::string& word) { return is_asked(one, word); }))
+      list.push_back(one);
+  return list;
+}
+
+// Beside benchsand in a build folder, and where the package has it.
+Result<std::string> find_probe() {
+  const std::string self = TRY(sys::readlinkat(sys::kHere, "/proc/self/exe"));
+  const std::string here = self.substr(0, self.rfind('/'));
+  for (const char* place : {"/probe", "/../lib/benchsand/probe"})
+    if (TRY(sys::exists(sys::kHere, here + place))) return here + place;
+  return fault("find the probe: it is neither beside " + self +
+               " nor in ../lib/benchsand; install benchsand as a whole");
+}
+
+class Suite {
+ public:
+  Suite(const SuiteRequest& request, Host host, Stage stage, std::vector<Case> cases)
+      : request_(request), host_(std::move(host)), stage_(std::move(stage)), cases_(std::move(cases)) {}
+
+  std::vector<CaseResult> run();
+  const Host& host() const { return host_; }
+  const Stage& stage() const { return stage_; }
+
+ private:
+  void plan();
+  SceneResult play(SceneOrder order);
+  void judge_together();
+  void judge_alone(const Case& one);
+
+  const SuiteRequest& request_;
+  Host host_;
+  Stage stage_;
+  std::vector<Case> cases_;
+  std::vector<const Case*> together_;
+  std::map<std::vector<Relaxation>, std::vector<const Case*>> controls_;
+  std::size_t scenes_ = 0, played_ = 0;
+  std::map<std::string, CaseResult> results_;
+};
+
+void Suite::plan() {
+  for (Case& one : cases_) {
+    if (const auto at = one.verb.find(kPlanted); at != std::string::npos)
+      one.verb.replace(at, std::string(kPlanted).size(), stage_.planted());
+    if (one.alone) {
+      scenes_ += one.limit ? 1 : 2;
+      continue;
+    }
+    together_.push_back(&one);
+    if (!one.limit) controls_[one.control.down].push_back(&one);
+  }
+  scenes_ += controls_.size() + !together_.empty();
+}
+
+SceneResult Suite::play(SceneOrder order) {
+  ++played_;
+  if (request_.progress)
+    request_.progress("sandbox " + std::to_string(played_) + " of " + std::to_string(scenes_) + ": " +
+                      std::to_string(order.verbs.size()) + " attempts");
+  return run_scene(host_, stage_, request_.profile, order);
+}
+
+std::vector<std::string> verbs_of(const std::vector<const Case*>& cases) {
+  std::vector<std::string> verbs;
+  for (const Case* one : cases)
+    if (std::find(verbs.begin(), verbs.end(), one->verb) == verbs.end()) verbs.push_back(one->verb);
+  return verbs;
+}
+
+void Suite::judge_together() {
+  if (together_.empty()) return;
+  const SceneResult whole = play({verbs_of(together_), {}, kRoom});
+  const auto ledger = ledger_differences(together_, whole, host_.facts);
+  for (const auto& [down, cases] : controls_) {
+    const SceneResult control = play({verbs_of(cases), down, kRoom});
+    for (const Case* one : cases) results_[one->id] = judge_case(*one, host_.facts, whole, &control, ledger);
+  }
+  for (const Case* one : together_)
+    if (one->limit) results_[one->id] = judge_case(*one, host_.facts, whole, nullptr, ledger);
+}
+
+void Suite::judge_alone(const Case& one) {
+  const SceneResult whole = play({{one.verb}, {}, one.limits, one.planted, false, kLongDeadline});
+  std::optional<SceneResult> control;
+  if (!one.limit) {
+    SceneOrder order{one.control.verbs.empty() ? std::vector<std::string>{one.verb} : one.control.verbs,
+                     one.control.down,
+                     one.control.limits,
+                     one.planted,
+                     one.control.grant,
+                     kLongDeadline};
+    const auto place = order.grant ? stage_.make_place_for_planted() : Result<void>();
+    if (place) {
+      control = play(std::move(order));
+    } else {
+      control.emplace();
+      control->fault = place.error().message;
+    }
+  }
+  const auto ledger = ledger_differences({&one}, whole, host_.facts);
+  results_[one.id] = judge_case(one, host_.facts, whole, control ? &*control : nullptr, ledger);
+}
+
+std::vector<CaseResult> Suite::run() {
+  plan();
+  judge_together();
+  for (const Case& one : cases_)
+    if (one.alone) judge_alone(one);
+  std::vector<CaseResult> list;
+  for (const Case& one : cases_) list.push_back(std::move(results_.at(one.id)));
+  return list;
+}
+
+Result<SuiteAbout> about(const SuiteRequest& request, const Suite& suite, const std::string& cases_sha256) {
+  const Host& host = suite.host();
+  const ProfileText profile = TRY(find_profile(request.profile));
+  SuiteAbout about;
+  about.version = BENCHSAND_VERSION;
+  about.created = sys::utc_now();
+  about.engine = request.engine;
+  about.delegate = host.delegate.facts.name;
+  about.delegate_version = host.delegate.facts.version;
+  about.delegate_sha256 = host.delegate.facts.sha256;
+  about.kernel = host.facts.kernel;
+  about.cgroup = to_text(host.facts.cgroup);
+  about.profile = request.profile;
+  about.profile_sha256 = profile.sha256;
+  about.probe_sha256 = suite.stage().probe_sha256();
+  about.cases_sha256 = cases_sha256;
+  return about;
+}
+
+}  // namespace
+
+Result<SuiteReport> run_suite(const SuiteRequest& request) {
+  const std::uint64_t started = sys::monotonic_us();
+  std::string cases_sha256;
+  auto cases = TRY(asked_cases(request, cases_sha256));
+  Host host = TRY(require_host(request.engine));
+  Suite suite(request, std::move(host), TRY(Stage::make(TRY(find_probe()))), std::move(cases));
+  SuiteReport report;
+  report.about = TRY(about(request, suite, cases_sha256));
+  report.cases = suite.run();
+  report.about.duration_us = sys::monotonic_us() - started;
+  return report;
+}
+
+Result<std::string> list_cases(const SuiteRequest& request) {
+  std::string sha256, text;
+  for (const Case& one : TRY(asked_cases(request, sha256)))
+    text += one.id + std::string(one.id.size() < 44 ? 44 - one.id.size() : 1, ' ') +
+            (one.check != 0 ? "check " + std::to_string(one.check) + ": " : "") + one.attempt + "\n";
+  return text;
+}
+
+}  // namespace benchsand::conformance

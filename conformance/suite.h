@@ -1,0 +1,25 @@
+// The conformance suite: every attempt in a whole sandbox, and again in one without the wall that is said to refuse it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "conformance/suite_report.h"
+#include "oci/result.h"
+
+namespace benchsand::conformance {
+
+struct SuiteRequest {
+  std::string engine = "crun";
+  std::string profile = "strict";
+  std::vector<std::string> only;  // ids, walls, groups (what is before the first dot), or "ten"; empty: all
+  std::function<void(const std::string& text)> progress;  // a line that replaces the one before; null: none
+};
+
+Result<SuiteReport> run_suite(const SuiteRequest& request);
+
+// The cases as data, a line each.
+Result<std::string> list_cases(const SuiteRequest& request);
+
+}  // namespace benchsand::conformance

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""The conformance suite on this host: every attempt refused, every control flipped, nothing left behind; and that it can fail.
+
+usage: suite.py --program BENCHSAND --engine crun|runc [--only WORD]... [--slow N] [--profile P] [--plain]"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+STAGES = Path("/run/benchsand-conformance")
+TEN = set(range(1, 11))
+
+
+class Wrong(Exception):
+    pass
+
+
+def require(claim, what):
+    if not claim:
+        raise Wrong(what)
+
+
+def left_behind():
+    """Folders of suites, and everything of runs that a later run could trip over."""
+    found = [str(path) for path in STAGES.glob("s*")]
+    found += [str(path) for path in Path("/run/benchsand").glob("r*") if path.is_dir()]
+    for tree in Path("/sys/fs/cgroup").glob("**/benchsand"):
+        found += [str(path) for path in tree.glob("r*")]
+    return sorted(found)
+
+
+def nothing_left(before):
+    """Others may run something here meanwhile, which ends."""
+    until = time.monotonic() + 30
+    while (left := set(left_behind()) - set(before)) and time.monotonic() < until:
+        time.sleep(0.5)
+    require(not left, f"left behind: {left}")
+
+
+def whole_suite(args):
+    before = left_behind()
+    words = [args.program, "conformance", "--engine", args.engine, "--profile", args.profile, "--format", "json"]
+    for word in args.only:
+        words += ["--only", word]
+    started = time.monotonic()
+    done = subprocess.run(words, capture_output=True, text=True, timeout=500)
+    require(done.returncode in (0, 3), f"exit status {done.returncode}: {done.stderr}")
+    report = json.loads(done.stdout)
+    cases = report["cases"]
+    wrong = [f"{case['id']}: {case['verdict']}: {case['reason']}; inside {case['inside']}, control {case['control']}"
+             for case in cases if case["verdict"] not in ("REFUSED", "INAPPLICABLE", "CONFIRMED-LIMIT")]
+    require(not wrong, "\n".join(wrong))
+    require(done.returncode == 0, f"exit status {done.returncode} although every case passes")
+    require({case["check"] for case in cases} >= TEN, "not all of the ten checks were tried")
+    refused = sum(case["verdict"] == "REFUSED" for case in cases)
+    require(args.only or refused >= 300, f"only {refused} attempts were refused")
+    require(all(case["reason"] for case in cases if case["verdict"] == "INAPPLICABLE"), "inapplicable, and no reason")
+    nothing_left(before)
+    print(f"ok   {args.engine}: {len(cases)} attempts, {refused} refused ({time.monotonic() - started:.0f} s)")
+
+
+def killed_suite(args):
+    """Killed in the middle: what is left, gc takes away."""
+    before = left_behind()
+    suite = subprocess.Popen([args.program, "conformance", "--engine", args.engine, "--profile", args.profile, "--only", "ten.cpu"],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 20 * args.slow
+    while not list(Path("/run/benchsand").glob("r*/config.json")) and time.monotonic() < until:
+        time.sleep(0.01)
+    suite.send_signal(signal.SIGKILL)
+    suite.wait()
+    require(list(STAGES.glob("s*")), "nothing was there to be cleared")
+    done = subprocess.run([args.program, "gc"], capture_output=True, text=True, timeout=60 * args.slow)
+    require(done.returncode == 0, f"gc: {done.stderr}")
+    nothing_left(before)
+    print(f"ok   killed and cleared: {len(done.stdout.splitlines())} lines")
+
+
+# A probe that answers another thing than what happened: the suite must not believe it. What it does; what may come of it.
+LIES = {
+    "says that all was refused": ('for (i = 1; i < argc; ++i) say(argv[i], "EPERM"); say("end", "ok");', {"UNKNOWN", "VACUOUS", "LIMIT-GONE"}),
+    "says that all worked": ('for (i = 1; i < argc; ++i) say(argv[i], "ok"); say("end", "ok");', {"ESCAPED", "VACUOUS", "CONFIRMED-LIMIT"}),
+    "says nothing": ("", {"UNKNOWN"}),
+    "says the first and no more": ('say(argv[1], "EPERM");', {"UNKNOWN", "VACUOUS", "LIMIT-GONE"}),
+    "says one thing twice": ('for (i = 1; i < argc; ++i) say(argv[i], "EPERM"); say(argv[1], "ok"); say("end", "ok");', {"UNKNOWN"}),
+    "goes on after its end": ('say("end", "ok"); for (i = 1; i < argc; ++i) say(argv[i], "EPERM");', {"UNKNOWN"}),
+}
+PROGRAM = """#include <stdio.h>
+static void say(const char* verb, const char* outcome) { printf("%s\\t%s\\n", verb, outcome); }
+int main(int argc, char** argv) { int i = argc; (void)i; (void)argv; (void)say; BODY return 0; }
+"""
+
+
+def lying_probes(args):
+    """The suite with another probe beside it, in a folder of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder, "benchsand")
+        shutil.copy(args.program, program)
+        for name, (body, verdicts) in LIES.items():
+            source = Path(folder, "lie.c")
+            source.write_text(PROGRAM.replace("BODY", body))
+            subprocess.run(["cc", "-static", "-o", str(Path(folder, "probe")), str(source)], check=True)
+            done = subprocess.run([str(program), "conformance", "--engine", args.engine, "--format", "json", "--only", "namespaces"], capture_output=True, text=True, timeout=120)
+            require(done.returncode == 3, f"a probe that {name}: exit status {done.returncode}, {done.stderr}")
+            seen = {case["verdict"] for case in json.loads(done.stdout)["cases"]}
+            require(seen <= verdicts | {"INAPPLICABLE"} and seen & verdicts, f"a probe that {name}: {seen}")
+            print(f"ok   a probe that {name}: {', '.join(sorted(seen))}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--engine", choices=("crun", "runc"), required=True)
+    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--slow", type=int, default=1)
+    parser.add_argument("--profile", default="strict")
+    parser.add_argument("--plain", action="store_true", help="without the probes that lie, which a compiler makes")
+    args = parser.parse_args()
+    if os.geteuid() != 0:
+        print("SKIP: must be root")
+        return 77
+    try:
+        whole_suite(args)
+        killed_suite(args)
+        if not args.plain:
+            lying_probes(args)
+    except Wrong as wrong:
+        print(f"FAIL {wrong}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
