@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "verbs.h"
@@ -39,25 +40,35 @@ static int allocate_shared(const struct attempt* attempt) {
   return touched(wanted(attempt, 0), MAP_SHARED);
 }
 
-// allocate-children:BYTES:COUNT, the bytes in all; how many of them were killed
+// allocate-children:BYTES:COUNT, the bytes in all; how many of them were killed. Each holds its share until every other one has its
+// own or is dead.
 static int allocate_in_children(const struct attempt* attempt) {
   const long count = number_argument(attempt, 1, 4);
-  int ends[2];
-  long killed = 0;
-  if (pipe2(ends, O_CLOEXEC)) return errno;
+  int hold[2], ready[2];
+  long killed = 0, settled = 0;
+  if (pipe2(hold, O_CLOEXEC) || pipe2(ready, O_CLOEXEC | O_NONBLOCK)) return errno;
   for (long i = 0; i < count && i < kMostChildren; ++i) {
     const pid_t child = fork();
     if (child < 0) return errno;
     if (child == 0) {
-      char byte;
-      close(ends[1]);
+      char byte = 0;
+      close(hold[1]);
       const int result = touched(wanted(attempt, 0) / count, MAP_PRIVATE);
-      if (read(ends[0], &byte, 1) < 0) _exit(1);  // holds it until all have theirs
+      if (write(ready[1], &byte, 1) != 1 || read(hold[0], &byte, 1) < 0) _exit(1);
       _exit(result ? 1 : 0);
     }
   }
-  sleep(1);
-  close(ends[1]);
+  while (settled < count) {
+    char byte;
+    int status;
+    while (read(ready[0], &byte, 1) == 1) ++settled;
+    while (waitpid(-1, &status, WNOHANG) > 0) {
+      killed += WIFSIGNALED(status);
+      ++settled;
+    }
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+  }
+  close(hold[1]);
   for (int status; wait(&status) > 0;) killed += WIFSIGNALED(status);
   tell("killed", "%ld", killed);
   return killed ? ENOMEM : 0;
