@@ -280,6 +280,20 @@ Result<RunCgroup> RunCgroup::create(const CgroupHost& host, const std::string& i
   return cgroup;
 }
 
+Result<bool> RunCgroup::frozen() const {
+  for (const auto& at : places_) {
+    const bool unified = at.hierarchy->unified;
+    if (!unified && !can_freeze(*at.hierarchy)) continue;
+    const std::string file = leaf_ + (unified ? "/cgroup.events" : "/freezer.state");
+    const auto text = sys::read_file(at.outer.get(), file);
+    if (!text && is_gone(text.error())) continue;
+    if (!text) return std::unexpected(text.error());
+    if (unified ? TRY(parse_keyed(*text, name(at, file), {"frozen"})).at("frozen") != 0 : *text != "THAWED\n")
+      return true;
+  }
+  return false;
+}
+
 Result<void> RunCgroup::kill() const {
   const std::string file = is_engines_ ? leaf_ + "/cgroup.kill" : "cgroup.kill";
   const auto killed = sys::write_file(unified().outer.get(), file, "1");

@@ -95,7 +95,8 @@ class RunCgroup {
   Result<Meter> meter(const std::string& controller, const std::string& v1_file, const std::string& v2_file) const;
   // The tasks in the leaf of any hierarchy; 0 stands for one of a pid namespace that has no numbers here.
   Result<std::set<pid_t>> tasks() const;
-  Result<void> kill() const;  // everything below the outer cgroup
+  Result<bool> frozen() const;  // the leaf, in either way, itself or from above
+  Result<void> kill() const;    // everything below the outer cgroup
   // Writes a limit to the outer cgroup and reads it back: does it hold here.
   Result<void> try_limit(const std::string& controller, const std::string& file, const std::string& value) const;
   Result<void> wait_empty(std::uint64_t deadline_us) const;

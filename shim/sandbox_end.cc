@@ -62,6 +62,9 @@ Result<void> Sandbox::let_execs_in(Supervisor& supervisor) {
 
 Result<void> Sandbox::note_watched() {
   if (watched_.interrupted) return fault("finish the run: benchsand was told to stop by a signal");
+  // A time that was somebody else's is no limit of the candidate's.
+  if (watched_.was_frozen && watched_.killed_for == Cause::wall_time)
+    return fault("finish the run: its wall time is over, and somebody had frozen it meanwhile (docker pause?)");
   // The delegate's own code ended the process: an operator's mistake must not become a candidate's zero.
   if (watched_.never_executed) {
     started_ = false;

@@ -227,6 +227,7 @@ Result<void> Supervisor::check_cpu() {
 // All that looks at the running candidate from time to time is called from here.
 Result<void> Supervisor::look() {
   const std::uint64_t now = sys::monotonic_us();
+  watched_.was_frozen = watched_.was_frozen || TRY(cgroup_.frozen());
   if (sampler_ && now >= sample_due_us_) sampler_->sample(now - started_us_, cpu_baseline_us_, ledger_.total());
   // A run that is not what was proven at the door is ended at once; the evidence refuses it.
   // Where a wall was taken down there are tasks as they must not be.
@@ -250,11 +251,13 @@ Result<void> Supervisor::kill_for(Cause cause) {
   watched_.killed_for = cause;
   give_up_us_ = sys::monotonic_us() + kDiesWithinUs;
   const auto cpu = cgroup_.cpu_usage_us();
+  const auto frozen = cgroup_.frozen();
   if (!watched_.interrupted) tasks_.look(kTasksBeforeAKill);
   const auto counted = count_left_behind(0);
   TRY_VOID(kill_run(cgroup_, door_));  // whatever could not be read
   watched_.killed_at_us = sys::monotonic_us() - started_us_;
   watched_.cpu_at_kill_us = TRY(cpu);
+  watched_.was_frozen = watched_.was_frozen || TRY(frozen);
   return counted;
 }
 

@@ -31,6 +31,7 @@ struct Watched {
   std::optional<std::uint64_t> left_behind;  // processes beside init when it ended, or that were killed
   bool never_executed = false;               // init ended while it was still the delegate's program
   bool interrupted = false;                  // a signal told benchsand to stop
+  bool was_frozen = false;                   // at one of the looks: by somebody else, for no candidate can
   // The signal of a fault of init's own, of which it will die once its hold is released: it still stands there, and nothing
   // of it may be killed before that, or it dies of the killing.
   std::optional<int> fault;

@@ -405,7 +405,8 @@ def another_process_with_more_rights(bench):
     subprocess.Popen([*bench.engine.client, "exec", "-u", "0", *bench.engine.must("ps", "-q").split(), "sleep", "600"], env=bench.engine.environment,
                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     run = ended(bench, process)
-    refused(run, "privileges")
+    # It may be seen before it is in the cgroup.
+    refused(run, "processes" if any(failure[0] == "processes" for failure in failures(run)) else "privileges")
 
 
 @scenario
@@ -413,7 +414,8 @@ def it_is_paused(bench):
     process, _, _ = start(bench, READY, limits={"wall_time": f"{3 * bench.slow}s"})
     bench.engine.must("pause", *bench.engine.must("ps", "-q").split())
     run = ended(bench, process)
-    equal("cause", run.record["end"]["cause"], "wall-time")
+    if "somebody had frozen it meanwhile" not in json.dumps(refused(run, "evidence")):
+        raise Wrong(said(run))
 
 
 @scenario

@@ -246,22 +246,42 @@ def an_address_of_lo_alone_is_no_way_out(bench):
 
 
 def freeze(run):
-    """As a delegate's `pause` does."""
+    """As a delegate's `pause` does. Returns what thaws it."""
     if (CGROUPS / "freezer").is_dir():
         leaf = run.leaf(CGROUPS / "freezer")
         write(leaf / "freezer.state", "FROZEN")
         run.wait_until(lambda: (leaf / "freezer.state").read_text() == "FROZEN\n", "the run does not freeze")
+        return lambda: write(leaf / "freezer.state", "THAWED")
     else:
         leaf = run.leaf(UNIFIED)
         write(leaf / "cgroup.freeze", "1")
         run.wait_until(lambda: "frozen 1" in (leaf / "cgroup.events").read_text(), "the run does not freeze")
+        return lambda: write(leaf / "cgroup.freeze", "0")
 
 
 @scenario
 def a_frozen_run_ends_at_its_time(bench):
-    with Running(bench, bench.candidate("sleep", 300), limits={"wall_time": bench.seconds(6)}) as run:
-        freeze(run)
-        run.finish().expect(124, "limit", "wall-time")
+    """Not scored: the time was not the candidate's alone, also when it was thawed again."""
+    for thawed in (False, True):
+        with Running(bench, bench.candidate("sleep", 300), limits={"wall_time": bench.seconds(4)}) as run:
+            thaw = freeze(run)
+            if thawed:
+                time.sleep(1 * bench.slow)
+                thaw()
+            done = run.finish()
+            equal("status, scored, cause", (done.status, done.record["verdict"]["scored"], done.record["end"]["cause"]), (3, False, "killed"))
+            equal("why", done.record["verdict"]["failures"][0]["observed"],
+                  "finish the run: its wall time is over, and somebody had frozen it meanwhile (docker pause?)")
+
+
+@scenario
+def a_run_that_was_frozen_and_ends_by_itself_is_scored(bench):
+    with Running(bench, bench.candidate("until-told")) as run:
+        thaw = freeze(run)
+        time.sleep(0.3 * bench.slow)
+        thaw()
+        run.tell()
+        run.finish().expect(0, "succeeded", "exited")
 
 
 @scenario
