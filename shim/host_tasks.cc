@@ -100,8 +100,8 @@ Result<void> TaskWatch::except_delegate(pid_t process) {
 bool TaskWatch::look(std::size_t most) {
   look_inside(most);
   look_outside(most);
-  return namespaces_.none() && privileges_.none() && syscalls_.none() && outside_.none() && unread_inside_.empty() &&
-         unread_outside_.empty();
+  return namespaces_.none() && privileges_.none() && syscalls_.none() && outside_.none() && brought_in_.none() &&
+         unread_inside_.empty() && unread_outside_.empty();
 }
 
 void TaskWatch::look_inside(std::size_t most) {
@@ -142,6 +142,22 @@ void TaskWatch::look_at_task(pid_t task) {
   outside_.add(who, found.cgroups);
 }
 
+// In the run's own numbers: init is 1, whoever loses its parent gets init for one, and a parent that has no number is outside.
+void TaskWatch::look_at_parent(pid_t process) {
+  if (process == 1) return;
+  const std::string name = std::to_string(process);
+  const auto dir = sys::open_directory(processes_.get(), name);
+  if (!dir && is_over(dir.error())) return;
+  const auto text = dir ? sys::read_file(dir->get(), "status") : Result<std::string>(std::unexpected(dir.error()));
+  const auto status =
+      text ? parse_process_status(*text, name + "/status") : Result<ProcessStatus>(std::unexpected(text.error()));
+  if ((status && status->parent != 0) || (dir && is_ending(dir->get(), name))) return;
+  if (status)
+    brought_in_.add("process " + name + " of the run's pid namespace (" + status->name + ")", "its parent is outside");
+  else
+    unread_outside_ = status.error().message;
+}
+
 // While its directory can be read, the number is still that process's.
 bool TaskWatch::is_delegates(pid_t process) const {
   const auto found = delegates_.find(process);
@@ -172,6 +188,7 @@ void TaskWatch::look_outside(std::size_t most) {
   // A process whose threads were too many for the last look comes first, with the rest of them.
   for (const pid_t process : turned(*processes, last_outside_.first - 1)) {
     if (is_delegates(process)) continue;
+    if (nobody_comes_) look_at_parent(process);
     look_at_threads(process, process == last_outside_.first ? last_outside_.second : 0, most);
     if (most == 0) return;
     last_outside_ = {process + 1, 0};
@@ -217,6 +234,9 @@ void TaskWatch::observe(Evidence& evidence) const {
   set("privileges.tasks", privileges_, unread_inside_, "/proc/TASK/status of every task in the cgroup");
   set("syscalls.tasks", syscalls_, unread_inside_, "/proc/TASK/status of every task in the cgroup");
   set("processes.outside", outside_, unread_inside_ + unread_outside_, "/proc/TASK/cgroup of the run's pid namespace");
+  if (!brought_in_.none())
+    for (const char* key : {"privileges.exec", "syscalls.exec"})
+      evidence.set(key, brought_in_.text(), "/proc/PID/status of the run's pid namespace");
   evidence.set("processes.tasks_seen", seen_, "/proc/TASK/status");
 }
 

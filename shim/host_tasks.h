@@ -36,6 +36,9 @@ class TaskWatch {
   bool look(std::size_t most);
   void observe(Evidence& evidence) const;
   const TaskPosture& measure() const { return init_; }
+  // Where no exec passes a door: a process whose parent is outside was brought in. One that comes and goes between two looks is
+  // not seen, so that none was is no observation.
+  void expect_nobody_brought_in() { nobody_comes_ = true; }
   // While a delegate brings a further process in: its own tasks are those without a filter, for the candidate's all have one.
   void leave_delegates_alone(bool leave) { leave_unfiltered_ = leave; }
 
@@ -44,6 +47,7 @@ class TaskWatch {
   void look_inside(std::size_t most);
   void look_outside(std::size_t most);
   void look_at_task(pid_t task);
+  void look_at_parent(pid_t process);
   bool is_left_alone(int dir, const std::string& name) const;
   bool has_arrived(int dir, const std::string& cgroups) const;
   void look_at_threads(pid_t process, pid_t after, std::size_t& left);
@@ -58,10 +62,10 @@ class TaskWatch {
   std::map<pid_t, Fd> delegates_;
   pid_t last_inside_ = 0;                          // task
   std::pair<pid_t, pid_t> last_outside_ = {0, 0};  // process and its thread
-  Findings namespaces_, privileges_, syscalls_, outside_;
+  Findings namespaces_, privileges_, syscalls_, outside_, brought_in_;
   std::string unread_inside_, unread_outside_;
   std::uint64_t seen_ = 0;
-  bool leave_unfiltered_ = false;
+  bool leave_unfiltered_ = false, nobody_comes_ = false;
 };
 
 }  // namespace benchsand

@@ -230,6 +230,7 @@ Result<bool> PlainRun::may_open() {
   output_->observe(evidence_, "");
   egress_->observe_attached(*remains_.cgroup, "", evidence_);
   TRY_VOID(open_task_watch());
+  tasks_->expect_nobody_brought_in();
   TRY_VOID(sys::timerfd_at(wall_timer_, sys::monotonic_us() + policy_.limits.wall_time_us));
   evidence_.take("wall-time.armed_us", sys::timerfd_left_us(wall_timer_), "timerfd_gettime, CLOCK_MONOTONIC");
   const auto words = container_.words();

@@ -410,6 +410,16 @@ def another_process_with_more_rights(bench):
 
 
 @scenario
+def another_process_with_the_same_rights(bench):
+    process, _, _ = start(bench, READY, limits={"wall_time": f"{10 * bench.slow}s"})
+    subprocess.Popen([*bench.engine.client, "exec", *bench.engine.must("ps", "-q").split(), "sleep", "600"], env=bench.engine.environment,
+                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    found = ended(bench, process)
+    if not any(wall in ("privileges", "processes") for wall, _, _ in failures(found)):
+        raise Wrong(said(found))
+
+
+@scenario
 def it_is_paused(bench):
     process, _, _ = start(bench, READY, limits={"wall_time": f"{3 * bench.slow}s"})
     bench.engine.must("pause", *bench.engine.must("ps", "-q").split())
