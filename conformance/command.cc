@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "conformance/baseline.h"
+#include "conformance/claims.h"
 #include "conformance/report_table.h"
 #include "conformance/reports.h"
 #include "conformance/suite.h"
@@ -30,7 +31,7 @@ struct Options {
   std::string format = "table";
   std::vector<std::string> writes;  // FORMAT=FILE
   std::string baseline;
-  bool list = false;
+  bool list = false, claims = false;
 };
 
 std::size_t width_of_terminal() {
@@ -65,17 +66,6 @@ Result<std::vector<ReportFile>> report_files(const Options& options) {
   return files;
 }
 
-// In a job of GitHub's: the page of the step, and a line for each check that fails.
-Result<void> tell_github(const SuiteReport& report) {
-  const char* summary = std::getenv("GITHUB_STEP_SUMMARY");
-  if (summary == nullptr || *summary == 0) return {};
-  const Fd file = TRY(sys::openat(sys::kHere, summary, O_WRONLY | O_APPEND | O_CREAT, 0644));
-  TRY_VOID(sys::write_all(file, report_markdown(report), summary));
-  const std::string annotations = report_annotations(report);
-  std::fwrite(annotations.data(), 1, annotations.size(), stderr);
-  return {};
-}
-
 // What was not asked for now has not disappeared.
 void keep_asked(SuiteReport& baseline, const SuiteReport& now, const SuiteRequest& request) {
   if (request.only.empty()) return;
@@ -85,6 +75,10 @@ void keep_asked(SuiteReport& baseline, const SuiteReport& now, const SuiteReques
 }
 
 Result<int> run(Options& options) {
+  if (options.claims) {
+    TRY_VOID(put(claims_page(TRY(builtin_cases()).list)));
+    return 0;
+  }
   if (options.list) {
     TRY_VOID(put(TRY(list_cases(options.suite))));
     return 0;
@@ -101,7 +95,6 @@ Result<int> run(Options& options) {
   if (!report) return std::unexpected(report.error());
   TRY_VOID(put(TRY(written(options, *report))));
   for (const auto& file : files) TRY_VOID(sys::replace_file(file.path, file.format.write(*report), 0644));
-  TRY_VOID(tell_github(*report));
   bool regressed = false;
   if (baseline) {
     keep_asked(*baseline, *report, options.suite);
@@ -127,6 +120,7 @@ void add_command(CLI::App& app, const std::function<void(const Result<int>&)>& d
                       "FORMAT=FILE: the report in this format too, a whole new file; can be repeated");
   command->add_option("--baseline", options->baseline,
                       "a report in JSON of before: what changed since is told on stderr");
+  command->add_flag("--claims", options->claims, "what benchsand claims, as a page of docs/; nothing runs");
   command->add_flag("--list", options->list, "the cases; nothing runs");
   std::vector<std::string> formats = {"table"};
   for (const auto& format : report_formats()) formats.push_back(format.name);
