@@ -16,7 +16,7 @@
 namespace benchsand::conformance {
 
 // What the host must have seen of a case that has a sandbox of its own: "spent/output/bytes_used = 67108864" of the record's
-// evidence, "end/cause = memory", "stderr/kept <= 1048576", "outputs/NAME = absent" or `present`, "refused/NAME = REASON".
+// evidence, "end/cause = memory", "stderr/kept <= 1048576", "outputs/NAME = absent" or `present`, "sink/connections >= 1" (sink.h), "refused/NAME = REASON".
 // Numbers, or texts for `=`.
 struct HostFact {
   enum class Relation { equals, at_least, at_most };

@@ -71,7 +71,8 @@ std::optional<std::string> recorded(const json& record, const std::string& place
   const auto name = place.substr(place.find('/') + 1);
   if (place.starts_with("outputs/")) return stands_under(name, json_at(record, "/outputs")) ? "present" : "absent";
   if (place.starts_with("refused/")) return reason_under(name, json_at(record, "/outputs_refused"));
-  const bool own = place.starts_with("end/") || place.starts_with("stdout/") || place.starts_with("stderr/");
+  const bool own = place.starts_with("end/") || place.starts_with("stdout/") || place.starts_with("stderr/") ||
+                   place.starts_with("sink/");
   const json& value = json_at(record, own ? "/" + place : "/evidence/" + place + "/observed");
   if (value.is_string()) return value.get<std::string>();
   return value.is_number_integer() ? std::optional(value.dump()) : std::nullopt;

@@ -1,5 +1,8 @@
 #include "conformance/scene.h"
 
+#include <algorithm>
+
+#include "conformance/sink.h"
 #include "shim/run.h"
 
 namespace benchsand::conformance {
@@ -50,8 +53,18 @@ Result<void> play(const Host& host, const Stage& stage, const std::string& profi
                   SceneResult& scene) {
   std::optional<OpenWatch> watch;
   if (order.watch) watch.emplace(TRY(OpenWatch::on(stage.planted())));
-  const auto report = TRY(run_task(host, TRY(policy_of(host, stage, profile, order)), stage.path("results")));
+  RunHooks hooks;
+  std::optional<Sink> sink;
+  if (std::find(order.down.begin(), order.down.end(), Relaxation::network_namespace) != order.down.end()) {
+    sink.emplace(TRY(Sink::make()));
+    hooks.network_namespace = &sink->network_namespace();
+  }
+  const auto report = TRY(run_task(host, TRY(policy_of(host, stage, profile, order)), stage.path("results"), hooks));
   scene.record = report.record;
+  if (sink) {
+    const Reached reached = TRY(sink->reached());
+    scene.record["sink"] = {{"connections", reached.connections}, {"datagrams", reached.datagrams}};
+  }
   if (!report.end.fault.empty()) return fault(report.end.fault);
   if (report.end.cause == Cause::not_started) return fault("the candidate was not started");
   read_told(TRY(sys::read_file(sys::kHere, report.results + "/stdout", kLongestTold)), order.verbs, scene);

@@ -122,6 +122,9 @@ json namespaces(const Policy& policy, const BundlePlaces& places) {
   json list = json::array();
   for (const std::string type : {"pid", "mount", "ipc", "uts", "network", "cgroup"})
     if (type != "pid" || !is_down(policy, Relaxation::pid_namespace)) list.push_back({{"type", type}});
+  if (is_down(policy, Relaxation::network_namespace))
+    for (json& entry : list)
+      if (entry["type"] == "network") entry["path"] = places.network_namespace;
   if (!places.user_namespace.empty()) list.push_back({{"type", "user"}, {"path", places.user_namespace}});
   return list;
 }

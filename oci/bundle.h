@@ -20,7 +20,8 @@ struct BundlePlaces {
   std::string user_namespace =
       {};                    // where the run's own is mounted, to be joined; empty: the host's (`benchsand bundle`)
   std::string devices = {};  // where the run's own /dev is; empty: the delegate makes one
-  bool limits_at_the_door = false;  // benchsand sets the rlimits itself, see shim/user_namespace.h
+  bool limits_at_the_door = false;     // benchsand sets the rlimits itself, see shim/user_namespace.h
+  std::string network_namespace = {};  // Relaxation::network_namespace: where that is mounted
 };
 
 struct ProcessLimit {

@@ -46,6 +46,8 @@ std::vector<std::string_view> broken_walls(Relaxation relaxation) {
       return {"mounts", "rootfs"};
     case Relaxation::pid_namespace:
       return {"namespaces"};
+    case Relaxation::network_namespace:
+      return {"network"};
   }
   std::abort();
 }
@@ -74,6 +76,8 @@ const char* to_text(Relaxation relaxation) {
       return "devices";
     case Relaxation::pid_namespace:
       return "pid-namespace";
+    case Relaxation::network_namespace:
+      return "network-namespace";
   }
   std::abort();  // not a value of the enumeration
 }
@@ -111,6 +115,7 @@ void take_down(Policy& policy, Relaxation relaxation) {
     case Relaxation::rootfs:
     case Relaxation::devices:
     case Relaxation::pid_namespace:
+    case Relaxation::network_namespace:
       return;  // what is made is another: bundle.cc, sandbox.cc
   }
 }

@@ -29,6 +29,7 @@ struct RunHooks {
   // What the monitor of an engine's container does, tried on a run: processes are let in, and init is held.
   std::function<void(ExecDoors&)> execs = nullptr;
   bool hold = false;
+  const Fd* network_namespace = nullptr;  // with Relaxation::network_namespace: this one is joined
 };
 
 // An error is one that left nothing to record: the host could not even prepare. Without a directory no results are kept.

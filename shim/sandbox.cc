@@ -19,6 +19,7 @@ namespace {
 constexpr const char* kDevices = "/dev";
 
 const std::string kOutputPlace = std::string(kMountBase) + "/output";
+const std::string kNetworkPlace = std::string(kMountBase) + "/network-namespace";
 const std::string kUserPlace = std::string(kMountBase) + "/user-namespace";
 
 std::string input_place(std::size_t index) {
@@ -75,6 +76,11 @@ Result<void> Sandbox::make_places() {
   TRY_VOID(sys::mkdirat(places_.get(), name(kRootfsPlace), 0700));
   TRY_VOID(sys::mkdirat(places_.get(), name(kOutputPlace), 0700));
   if (user_namespace_) TRY_VOID(sys::create_file(places_.get(), name(kUserPlace), "", 0644));
+  if (is_down(policy_, Relaxation::network_namespace)) {
+    if (hooks_.network_namespace == nullptr) return fault("take down the network namespace: there is no other one");
+    network_mount_ = TRY(mount_of_namespace(*hooks_.network_namespace, "the network namespace of the suite"));
+    TRY_VOID(sys::create_file(places_.get(), name(kNetworkPlace), "", 0644));
+  }
   for (std::size_t i = 0; i < input_mounts_.size(); ++i)
     TRY_VOID(input_mounts_[i].directory ? sys::mkdirat(places_.get(), name(input_place(i)), 0700)
                                         : sys::create_file(places_.get(), name(input_place(i)), "", 0600));
@@ -89,6 +95,7 @@ std::vector<Attachment> Sandbox::attachments() const {
                                   {&output_->mount(), kOutputPlace}};
   for (std::size_t i = 0; i < input_mounts_.size(); ++i) list.push_back({&input_mounts_[i].mount, input_place(i)});
   if (user_namespace_) list.push_back({&user_namespace_->mount, kUserPlace});
+  if (network_mount_) list.push_back({&network_mount_, kNetworkPlace});
   return list;
 }
 
@@ -108,6 +115,7 @@ BundlePlaces Sandbox::bundle_places() const {
   places.swap_file_exists = remains_.cgroup->has_swap_file();
   places.devices = kDevices;
   if (user_namespace_) places.user_namespace = kUserPlace;
+  if (network_mount_) places.network_namespace = kNetworkPlace;
   places.limits_at_the_door = limits_at_the_door_;
   for (std::size_t i = 0; i < inputs_.size(); ++i) places.inputs.push_back(input_place(i) + input_mounts_[i].inside);
   return places;

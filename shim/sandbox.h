@@ -82,7 +82,7 @@ class Sandbox {
   std::vector<Input> inputs_;
   std::optional<PrivateMount> root_mount_;
   std::vector<PrivateMount> input_mounts_;
-  Fd devices_, places_;
+  Fd devices_, places_, network_mount_;
   std::optional<OutputFs> output_;
   std::optional<SeccompListener> listener_;
   std::optional<OutputStream> out_, err_;

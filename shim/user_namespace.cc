@@ -62,14 +62,14 @@ std::string id_map_text(const HostIds& host, std::uint32_t candidate) {
          " 1\n";
 }
 
-Result<Fd> mount_of(const Fd& descriptor) {
+}  // namespace
+
+Result<Fd> mount_of_namespace(const Fd& descriptor, const std::string& name) {
   const long mount =
       ::syscall(SYS_open_tree, descriptor.get(), "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
-  if (mount < 0) return sys_error("open_tree", "the run's user namespace", errno);
+  if (mount < 0) return sys_error("open_tree", name, errno);
   return Fd(static_cast<int>(mount));
 }
-
-}  // namespace
 
 Result<bool> may_set_limits_of_others() {
   const std::string path = "/proc/self/status";
@@ -94,7 +94,7 @@ Result<UserNamespaceMade> make_user_namespace(const Policy& policy) {
   TRY_VOID(sys::write_file(process.get(), "uid_map", id_map_text(*policy.host_ids, policy.uid)));
   UserNamespaceMade made;
   made.descriptor = TRY(sys::openat(process.get(), "ns/user", O_RDONLY));
-  made.mount = TRY(mount_of(made.descriptor));
+  made.mount = TRY(mount_of_namespace(made.descriptor, "the run's user namespace"));
   return made;
 }
 

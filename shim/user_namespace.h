@@ -14,6 +14,9 @@ struct UserNamespaceMade {
 };
 Result<UserNamespaceMade> make_user_namespace(const Policy& policy);
 
+// A detached mount of a namespace, for a delegate joins one by path.
+Result<Fd> mount_of_namespace(const Fd& descriptor, const std::string& name);
+
 // CAP_SYS_RESOURCE, which root may lack in a container. Without it nobody outside may set the rlimits of a process in a user
 // namespace that belongs to another id; runc sets them from outside, and fails.
 Result<bool> may_set_limits_of_others();
