@@ -14,9 +14,11 @@
 
 #include "conformance/baseline.h"
 #include "conformance/claims.h"
+#include "conformance/matrix.h"
 #include "conformance/report_table.h"
 #include "conformance/reports.h"
 #include "conformance/suite.h"
+#include "shim/engine_commands.h"
 #include "shim/sys.h"
 
 namespace benchsand::conformance {
@@ -31,7 +33,7 @@ struct Options {
   std::string format = "table";
   std::vector<std::string> writes;  // FORMAT=FILE
   std::string baseline;
-  bool list = false, claims = false;
+  bool list = false, claims = false, matrix = false;
 };
 
 std::size_t width_of_terminal() {
@@ -74,7 +76,7 @@ void keep_asked(SuiteReport& baseline, const SuiteReport& now, const SuiteReques
   });
 }
 
-Result<int> run(Options& options) {
+Result<int> run(Options& options, char** arguments) {
   if (options.claims) {
     TRY_VOID(put(claims_page(TRY(builtin_cases()).list)));
     return 0;
@@ -84,7 +86,14 @@ Result<int> run(Options& options) {
     return 0;
   }
   if (::geteuid() != 0) return fault("run the conformance suite: benchsand conformance must be root; use sudo");
+  if (options.matrix) {
+    TRY_VOID(put(TRY(run_matrix(options.suite))));
+    return 0;
+  }
   const auto files = TRY(report_files(options));
+  for (const auto kind : {ApiKind::docker, ApiKind::podman})
+    if (options.suite.engine == to_text(kind)) options.suite.api = kind;
+  if (options.suite.api && engine_commands() == nullptr) return std::unexpected(become_engines(arguments));
   std::optional<SuiteReport> baseline;
   if (!options.baseline.empty())
     baseline = TRY(parse_report(TRY(sys::read_file(sys::kHere, options.baseline, kLargestBaseline)), options.baseline));
@@ -107,13 +116,13 @@ Result<int> run(Options& options) {
 
 }  // namespace
 
-void add_command(CLI::App& app, const std::function<void(const Result<int>&)>& done) {
+void add_command(CLI::App& app, char** arguments, const std::function<void(const Result<int>&)>& done) {
   CLI::App* command = app.add_subcommand(
       "conformance", "attempt what the walls refuse, with and without each wall, and count on the host");
   command->allow_extras(false);
   const auto options = std::make_shared<Options>();
-  command->add_option("--engine", options->suite.engine, "crun (default) or runc")
-      ->check(CLI::IsMember({"crun", "runc"}));
+  command->add_option("--engine", options->suite.engine, "crun (default), runc, docker or podman")
+      ->check(CLI::IsMember({"crun", "runc", "docker", "podman"}));
   command->add_option("--profile", options->suite.profile, "whose walls are attempted (default strict)");
   command->add_option("--only", options->suite.only, "cases, walls or groups by name, or `ten`: the ten checks");
   command->add_option("--write", options->writes,
@@ -121,11 +130,13 @@ void add_command(CLI::App& app, const std::function<void(const Result<int>&)>& d
   command->add_option("--baseline", options->baseline,
                       "a report in JSON of before: what changed since is told on stderr");
   command->add_flag("--claims", options->claims, "what benchsand claims, as a page of docs/; nothing runs");
+  command->add_flag("--matrix", options->matrix,
+                    "which attempts notice each wall that is taken down, as a page of docs/");
   command->add_flag("--list", options->list, "the cases; nothing runs");
   std::vector<std::string> formats = {"table"};
   for (const auto& format : report_formats()) formats.push_back(format.name);
   command->add_option("--format", options->format, "of the report")->check(CLI::IsMember(formats));
-  command->callback([=] { done(run(*options)); });
+  command->callback([=] { done(run(*options, arguments)); });
 }
 
 }  // namespace benchsand::conformance

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "conformance/sink.h"
+#include "shim/engine_commands.h"
 #include "shim/run.h"
 
 namespace benchsand::conformance {
@@ -25,14 +26,17 @@ std::string task_text(const Stage& stage, const SceneOrder& order) {
   return "{\"benchsand\": 1, " + task.dump().substr(1) + "\n";
 }
 
-Result<Policy> policy_of(const Host& host, const Stage& stage, const std::string& profile, const SceneOrder& order) {
-  const std::string path = stage.path("task.yaml");
-  TRY_VOID(sys::replace_file(path, task_text(stage, order), 0600));
+Result<TaskRequest> task_of(const Stage& stage, const std::string& profile, const SceneOrder& order) {
   TaskRequest request;
-  request.task_path = path;
+  request.task_path = stage.path("task.yaml");
   request.profile = profile;
   request.settings = order.limits;
-  Policy policy = TRY(load_policy(request, host.facts));
+  TRY_VOID(sys::replace_file(request.task_path, task_text(stage, order), 0600));
+  return request;
+}
+
+Result<Policy> policy_of(const Host& host, const TaskRequest& task, const SceneOrder& order) {
+  Policy policy = TRY(load_policy(task, host.facts));
   for (const Relaxation relaxation : order.down) take_down(policy, relaxation);
   // An overlay opens what is below it without telling those who watch it.
   if (order.grant) policy.rootfs_mount = RootfsMount::bind;
@@ -40,40 +44,67 @@ Result<Policy> policy_of(const Host& host, const Stage& stage, const std::string
 }
 
 // The walls that were not asked to be down, and are not as they must be.
-std::string broken_walls(const Verdict& verdict, const SceneOrder& order) {
+std::string broken_walls(const json& verdict, const SceneOrder& order) {
   std::string broken;
   if (!order.down.empty()) return broken;
-  for (const auto& failure : verdict.failures)
-    broken += (broken.empty() ? "" : "; ") + failure.wall + ": expected " + failure.expected + ", observed " +
-              failure.observed;
-  return broken.empty() && !verdict.scored ? std::string("the run has no score: ") + to_text(verdict.outcome) : broken;
+  for (const auto& failure : verdict.at("failures"))
+    broken += (broken.empty() ? "" : "; ") + failure.at("wall").get<std::string>() + ": expected " +
+              failure.at("expected").get<std::string>() + ", observed " + failure.at("observed").get<std::string>();
+  if (!broken.empty() || verdict.at("scored").get<bool>()) return broken;
+  return "the run has no score: " + verdict.at("outcome").get<std::string>();
+}
+
+bool is_down(const SceneOrder& order, Relaxation wall) {
+  return std::find(order.down.begin(), order.down.end(), wall) != order.down.end();
+}
+
+// The folder of the results. The record is in the scene.
+Result<std::string> run_direct(const Host& host, const TaskRequest& task, const std::string& results,
+                               const SceneOrder& order, SceneResult& scene) {
+  RunHooks hooks;
+  std::optional<Sink> sink;
+  if (is_down(order, Relaxation::network_namespace)) {
+    sink.emplace(TRY(Sink::make()));
+    hooks.network_namespace = &sink->network_namespace();
+  }
+  const auto report = TRY(run_task(host, TRY(policy_of(host, task, order)), results, hooks));
+  scene.record = report.record;
+  if (!sink) return report.results;
+  const Reached reached = TRY(sink->reached());
+  scene.record["sink"] = {{"connections", reached.connections}, {"datagrams", reached.datagrams}};
+  return report.results;
+}
+
+Result<std::string> run_by_engine(const TaskRequest& task, const std::string& results, ApiKind engine,
+                                  SceneResult& scene) {
+  const auto* engines = engine_commands();
+  if (engines == nullptr) return fault(std::string("call ") + to_text(engine) + ": this program has no engines");
+  const auto report = TRY(engines->run({task, engine, results, false}));
+  scene.record = report.record;
+  return report.results;
 }
 
 Result<void> play(const Host& host, const Stage& stage, const std::string& profile, const SceneOrder& order,
                   SceneResult& scene) {
   std::optional<OpenWatch> watch;
   if (order.watch) watch.emplace(TRY(OpenWatch::on(stage.planted())));
-  RunHooks hooks;
-  std::optional<Sink> sink;
-  if (std::find(order.down.begin(), order.down.end(), Relaxation::network_namespace) != order.down.end()) {
-    sink.emplace(TRY(Sink::make()));
-    hooks.network_namespace = &sink->network_namespace();
-  }
-  const auto report = TRY(run_task(host, TRY(policy_of(host, stage, profile, order)), stage.path("results"), hooks));
-  scene.record = report.record;
-  if (sink) {
-    const Reached reached = TRY(sink->reached());
-    scene.record["sink"] = {{"connections", reached.connections}, {"datagrams", reached.datagrams}};
-  }
-  if (!report.end.fault.empty()) return fault(report.end.fault);
-  if (report.end.cause == Cause::not_started) return fault("the candidate was not started");
-  read_told(TRY(sys::read_file(sys::kHere, report.results + "/stdout", kLongestTold)), order.verbs, scene);
-  scene.broken_walls = broken_walls(report.verdict, order);
+  const TaskRequest task = TRY(task_of(stage, profile, order));
+  const std::string place = stage.path("results");
+  const std::string results = order.engine ? TRY(run_by_engine(task, place, *order.engine, scene))
+                                           : TRY(run_direct(host, task, place, order, scene));
+  if (scene.record.at("end").at("cause") == "not-started")
+    return fault("the candidate was not started: " + broken_walls(scene.record.at("verdict"), {}));
+  read_told(TRY(sys::read_file(sys::kHere, results + "/stdout", kLongestTold)), order.verbs, scene);
+  scene.broken_walls = broken_walls(scene.record.at("verdict"), order);
   if (watch) scene.opened = TRY(watch->opened());
   return {};
 }
 
 }  // namespace
+
+std::vector<Setting> room_for_many() {
+  return {{"limits.cpu_time", "60s"}, {"limits.wall_time", "5m"}, {"limits.stdout", "4MiB"}};
+}
 
 SceneResult run_scene(const Host& host, const Stage& stage, const std::string& profile, const SceneOrder& order) {
   SceneResult scene;

@@ -22,9 +22,20 @@ std::string lock_of(const std::string& name) {
   return std::string(kStageBase) + "/" + name + ".lock";
 }
 
+// Beside benchsand in a build folder, and where the package has it.
+Result<std::string> find_probe() {
+  const std::string self = TRY(sys::readlinkat(sys::kHere, "/proc/self/exe"));
+  const std::string here = self.substr(0, self.rfind('/'));
+  for (const char* place : {"/probe", "/../lib/benchsand/probe"})
+    if (TRY(sys::exists(sys::kHere, here + place))) return here + place;
+  return fault("find the probe: it is neither beside " + self +
+               " nor in ../lib/benchsand; install benchsand as a whole");
+}
+
 }  // namespace
 
-Result<Stage> Stage::make(const std::string& probe) {
+Result<Stage> Stage::make() {
+  const std::string probe = TRY(find_probe());
   TRY_VOID(make_root_directory(kStageBase, 0700));
   const std::string name = "s" + TRY(sys::random_hex(8));
   Fd lock = TRY(sys::openat(sys::kHere, lock_of(name), O_RDWR | O_CREAT | O_EXCL, 0600));

@@ -13,8 +13,7 @@ inline constexpr const char* kStageBase = "/run/benchsand-conformance";
 
 class Stage {
  public:
-  // `probe` is the path of the program.
-  static Result<Stage> make(const std::string& probe);
+  static Result<Stage> make();
   Stage(Stage&&) = default;
   Stage& operator=(Stage&&) = delete;
   ~Stage();

@@ -7,14 +7,12 @@
 
 #include "conformance/case.h"
 #include "conformance/scene.h"
-#include "oci/columns.h"
+#include "oci/json_path.h"
 
 namespace benchsand::conformance {
 
 namespace {
 
-// For hundreds of attempts in one sandbox.
-const std::vector<Setting> kRoom = {{"limits.cpu_time", "60s"}, {"limits.wall_time", "5m"}, {"limits.stdout", "4MiB"}};
 constexpr const char* kPlanted = "{planted}";
 constexpr const char* kLongDeadline = "120000";  // of who is to be ended by the host
 
@@ -42,27 +40,20 @@ Result<std::vector<Case>> asked_cases(const SuiteRequest& request, std::string& 
   return list;
 }
 
-// Beside benchsand in a build folder, and where the package has it.
-Result<std::string> find_probe() {
-  const std::string self = TRY(sys::readlinkat(sys::kHere, "/proc/self/exe"));
-  const std::string here = self.substr(0, self.rfind('/'));
-  for (const char* place : {"/probe", "/../lib/benchsand/probe"})
-    if (TRY(sys::exists(sys::kHere, here + place))) return here + place;
-  return fault("find the probe: it is neither beside " + self +
-               " nor in ../lib/benchsand; install benchsand as a whole");
-}
-
 class Suite {
  public:
   Suite(const SuiteRequest& request, Host host, Stage stage, std::vector<Case> cases)
       : request_(request), host_(std::move(host)), stage_(std::move(stage)), cases_(std::move(cases)) {}
 
   std::vector<CaseResult> run();
+  // Who made the containers: of an engine, what its records say.
+  const nlohmann::json& delegate() const { return delegate_; }
   const Host& host() const { return host_; }
   const Stage& stage() const { return stage_; }
 
  private:
   void plan();
+  SceneResult play_whole(SceneOrder order);
   SceneResult play(SceneOrder order);
   void judge_together();
   void judge_alone(const Case& one);
@@ -75,6 +66,7 @@ class Suite {
   std::map<std::vector<Relaxation>, std::vector<const Case*>> controls_;
   std::size_t scenes_ = 0, played_ = 0;
   std::map<std::string, CaseResult> results_;
+  nlohmann::json delegate_ = nlohmann::json::object();  // empty: there was no container
 };
 
 void Suite::plan() {
@@ -89,6 +81,18 @@ void Suite::plan() {
     if (!one.limit) controls_[one.control.down].push_back(&one);
   }
   scenes_ += controls_.size() + !together_.empty();
+}
+
+// Whole, by the engine. A control is made by the delegate alone, for an engine's container is never without a wall.
+SceneResult Suite::play_whole(SceneOrder order) {
+  order.engine = request_.api;
+  SceneResult scene = play(std::move(order));
+  const auto& delegate = json_at(scene.record, "/engine/delegate");
+  if (delegate.is_object()) {
+    delegate_ = delegate;
+    host_.facts.delegate_name = delegate.value("name", "");
+  }
+  return scene;
 }
 
 SceneResult Suite::play(SceneOrder order) {
@@ -108,10 +112,10 @@ std::vector<std::string> verbs_of(const std::vector<const Case*>& cases) {
 
 void Suite::judge_together() {
   if (together_.empty()) return;
-  const SceneResult whole = play({verbs_of(together_), {}, kRoom});
+  const SceneResult whole = play_whole({verbs_of(together_), {}, room_for_many()});
   const auto ledger = ledger_differences(together_, whole, host_.facts);
   for (const auto& [down, cases] : controls_) {
-    const SceneResult control = play({verbs_of(cases), down, kRoom});
+    const SceneResult control = play({verbs_of(cases), down, room_for_many()});
     for (const Case* one : cases) results_[one->id] = judge_case(*one, host_.facts, whole, &control, ledger);
   }
   for (const Case* one : together_)
@@ -119,15 +123,15 @@ void Suite::judge_together() {
 }
 
 void Suite::judge_alone(const Case& one) {
-  const SceneResult whole = play({{one.verb}, {}, one.limits, one.planted, false, kLongDeadline});
+  SceneOrder order{{one.verb}, {}, one.limits, one.planted};
+  order.deadline_ms = kLongDeadline;
+  const SceneResult whole = play_whole(order);
   std::optional<SceneResult> control;
   if (!one.limit) {
-    SceneOrder order{one.control.verbs.empty() ? std::vector<std::string>{one.verb} : one.control.verbs,
-                     one.control.down,
-                     one.control.limits,
-                     one.planted,
-                     one.control.grant,
-                     kLongDeadline};
+    if (!one.control.verbs.empty()) order.verbs = one.control.verbs;
+    order.down = one.control.down;
+    order.limits = one.control.limits;
+    order.grant = one.control.grant;
     const auto place = order.grant ? stage_.make_place_for_planted() : Result<void>();
     if (place) {
       control = play(std::move(order));
@@ -157,9 +161,9 @@ Result<SuiteAbout> about(const SuiteRequest& request, const Suite& suite, const 
   about.version = BENCHSAND_VERSION;
   about.created = sys::utc_now();
   about.engine = request.engine;
-  about.delegate = host.delegate.facts.name;
-  about.delegate_version = host.delegate.facts.version;
-  about.delegate_sha256 = host.delegate.facts.sha256;
+  about.delegate = suite.delegate().value("name", "");
+  about.delegate_version = suite.delegate().value("version", "");
+  about.delegate_sha256 = suite.delegate().value("sha256", "");
   about.kernel = host.facts.kernel;
   about.cgroup = to_text(host.facts.cgroup);
   about.profile = request.profile;
@@ -175,11 +179,11 @@ Result<SuiteReport> run_suite(const SuiteRequest& request) {
   const std::uint64_t started = sys::monotonic_us();
   std::string cases_sha256;
   auto cases = TRY(asked_cases(request, cases_sha256));
-  Host host = TRY(require_host(request.engine));
-  Suite suite(request, std::move(host), TRY(Stage::make(TRY(find_probe()))), std::move(cases));
+  Host host = TRY(require_host(request.api ? "crun" : request.engine));
+  Suite suite(request, std::move(host), TRY(Stage::make()), std::move(cases));
   SuiteReport report;
-  report.about = TRY(about(request, suite, cases_sha256));
   report.cases = suite.run();
+  report.about = TRY(about(request, suite, cases_sha256));
   report.about.duration_us = sys::monotonic_us() - started;
   return report;
 }

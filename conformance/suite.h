@@ -2,16 +2,20 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "conformance/suite_report.h"
+#include "oci/engine_endpoint.h"
 #include "oci/result.h"
 
 namespace benchsand::conformance {
 
 struct SuiteRequest {
   std::string engine = "crun";
+  std::optional<ApiKind> api =
+      {};  // of it, where it is Docker or Podman with benchsand's runtime, whose delegate is crun
   std::string profile = "strict";
   std::vector<std::string> only;  // ids, walls, groups (what is before the first dot), or "ten"; empty: all
   std::function<void(const std::string& text)> progress;  // a line that replaces the one before; null: none

@@ -351,7 +351,7 @@ int main_of(int argc, char** argv) {
   add("records", "list the records of containers, the newest first", records);
   add("doctor", "try what this host can enforce and observe; what is missing, and its cure", doctor)
       ->add_flag("--json", options.json, "as a document (docs/doctor.md)");
-  conformance::add_command(app, [&](const Result<int>& done) { status = done ? *done : complain(done.error()); });
+  conformance::add_command(app, argv, [&](const Result<int>& done) { status = done ? *done : complain(done.error()); });
   add("gc", "clear what killed runs left behind", gc);
   add_install_options(*add("install", "make the runtime known to a container engine, or take it out again", install),
                       options);

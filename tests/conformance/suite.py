@@ -67,6 +67,15 @@ def whole_suite(args):
     print(f"ok   {args.engine}: {len(cases)} attempts, {refused} refused ({time.monotonic() - started:.0f} s)")
 
 
+def every_wall_is_noticed(args):
+    done = subprocess.run([args.program, "conformance", "--engine", args.engine, "--profile", args.profile, "--matrix"],
+                          capture_output=True, text=True, timeout=300)
+    require(done.returncode == 0, f"--matrix: exit status {done.returncode}: {done.stderr}")
+    rows = [line for line in done.stdout.splitlines() if line.startswith("| ")][1:]
+    require(len(rows) == 11, f"{len(rows)} walls were taken down")
+    print(f"ok   {len(rows)} walls taken down in turn, each noticed")
+
+
 def killed_suite(args):
     """Killed in the middle: what is left, gc takes away."""
     before = left_behind()
@@ -129,6 +138,7 @@ def main():
         return 77
     try:
         whole_suite(args)
+        every_wall_is_noticed(args)
         killed_suite(args)
         if not args.plain:
             lying_probes(args)
