@@ -88,7 +88,7 @@ Executed run_with_exec(const std::string& engine, const TempFolder& folder, bool
   const Host host = host_of(engine);
   Policy policy = policy_of(folder, task_text("[/bin/sh, -c, 'until [ -e /output/done ]; do sleep 0.3; done']"));
   // On a slow machine no limit may end it before the exec is there.
-  policy.limits.cpu_time_us = policy.limits.wall_time_us = 100'000'000;
+  policy.limits.cpu_time_us = policy.limits.wall_time_us = 60'000'000;
   const std::string process = folder.write("process.json", process_of(engine, policy, script, capabilities));
   std::string id;
   pid_t child = -1;
@@ -102,7 +102,7 @@ Executed run_with_exec(const std::string& engine, const TempFolder& folder, bool
   hooks.execs = [&](ExecDoors& doors) {
     if (announced) doors.expect();
     const std::string call = engine + " --root " + delegate_state(engine);
-    const std::string command = "for i in $(seq 600); do " + call + " state " + id +
+    const std::string command = "for i in $(seq 200); do " + call + " state " + id +
                                 " | grep -q '\"running\"' && break; sleep 0.05; done; exec " + call +
                                 " exec --process " + process + " " + id + " >" + folder.path("said") + " 2>&1";
     const std::string keeper = keeper_of(id);
