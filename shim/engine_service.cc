@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
@@ -17,7 +18,9 @@ namespace benchsand {
 namespace {
 
 constexpr std::uint64_t kReadyWithinUs = 30'000'000;
-constexpr const char *kSocket = ".podman", *kLog = ".podman.log";
+constexpr const char *kSocket = ".podman", *kLog = ".podman.log", *kFolder = ".podman.d";
+// Files that the operator may have named from where he stands, and Podman does not stand there.
+constexpr const char* kConfiguration[] = {"CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", "CONTAINERS_REGISTRIES_CONF"};
 
 Result<std::string> podman_program() {
   for (const char* place : {"/usr/bin/podman", "/usr/local/bin/podman"})
@@ -25,8 +28,21 @@ Result<std::string> podman_program() {
   return fault("start a podman service: there is no podman in /usr/bin or /usr/local/bin; install podman");
 }
 
+// conmon stands where the service does, and leaves an empty file `oom` there when a container ended for memory.
+std::string file_of_conmon(const std::string& place) {
+  return place + kFolder + "/oom";
+}
+
 void forget(const std::string& place) {
+  static_cast<void>(sys::unlinkat(sys::kHere, file_of_conmon(place), 0));
+  static_cast<void>(sys::unlinkat(sys::kHere, place + kFolder, AT_REMOVEDIR));
   for (const char* what : {kSocket, kLog}) static_cast<void>(sys::unlinkat(sys::kHere, place + what, 0));
+}
+
+void name_configuration_from_the_root() {
+  for (const char* name : kConfiguration)
+    if (const char* value = std::getenv(name); value != nullptr && *value != '\0' && *value != '/')
+      ::setenv(name, std::filesystem::absolute(value).c_str(), 1);
 }
 
 // A socket that is bound is a file already, and refuses who comes before listen().
@@ -40,9 +56,9 @@ bool is_listened_to(const std::string& path) {
 }
 
 // Between fork and exec. The environment is the operator's: it says where Podman's store is.
-[[noreturn]] void become(std::vector<char*>& argv, pid_t parent, int null, int log) {
+[[noreturn]] void become(std::vector<char*>& argv, pid_t parent, int folder, int null, int log) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(1);
+  if (::getppid() != parent || ::fchdir(folder) != 0) ::_exit(1);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -82,9 +98,12 @@ Result<PodmanService> PodmanService::start(const std::string& base, const std::s
   // Opened once more: what podman has of it, its children may keep.
   Fd lock = TRY(sys::openat(sys::kHere, place + kLog, O_RDWR | O_NOFOLLOW));
   if (!TRY(sys::try_flock(lock, place + kLog))) return fault("lock " + place + kLog + ": somebody else has it");
+  TRY_VOID(sys::mkdirat(sys::kHere, place + kFolder, 0700));
+  const Fd folder = TRY(sys::openat(sys::kHere, place + kFolder, O_PATH | O_DIRECTORY | O_NOFOLLOW));
+  name_configuration_from_the_root();
   const pid_t parent = ::getpid(), pid = ::fork();
   if (pid < 0) return sys_error("fork", "podman", errno);
-  if (pid == 0) become(argv, parent, null.get(), log.get());
+  if (pid == 0) become(argv, parent, folder.get(), null.get(), log.get());
   PodmanService service(pid, place, std::move(lock));
   for (const std::uint64_t deadline = sys::monotonic_us() + kReadyWithinUs; sys::monotonic_us() < deadline;) {
     if (is_listened_to(place + kSocket)) return service;

@@ -114,12 +114,28 @@ def a_record_is_found_by_its_run(bench):
     for command, status in ((bench.candidate("exit", 0), 0), (["/nowhere/program"], 3)):
         run = take(bench, subprocess.Popen(bench.arguments(bench.write_task(command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
         identity = run.record["id"]
+        equal(f"the run's end, {run.stderr}", (run.status, run.record["verdict"]["failures"] == []), (status, status == 0))
         equal("the folder", run.folder.name, identity)
         for wanted in (identity, f"benchsand-{identity}"):
             told = subprocess.run([bench.program, "verdict", wanted], cwd="/", capture_output=True, text=True, timeout=60)
             equal(f"verdict {wanted}, {told.stderr}", (told.returncode, told.stdout == table(bench, run)), (status, True))
         listed = subprocess.run([bench.program, "records"], capture_output=True, text=True, timeout=60).stdout
         equal(f"the name in {listed}", f" benchsand-{identity} " in listed, True)
+
+
+@scenario
+def memory_ends_where_nobody_stands(bench):
+    """conmon leaves an empty file `oom` where it stands: that is not the operator's folder, in which relative paths still mean what they say."""
+    folder = bench.stage.work / "operator"
+    folder.mkdir()
+    environment = {**os.environ}
+    if "CONTAINERS_CONF" in environment:
+        environment["CONTAINERS_CONF"] = os.path.relpath(environment["CONTAINERS_CONF"], folder)
+    task = bench.write_task(bench.candidate("alloc", 120), limits={"memory": "96MiB", "disk": "16MiB"})
+    run = take(bench, subprocess.Popen(bench.arguments(task), cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    run.expect(1, "limit", "memory")
+    equal("files in the operator's folder", names_in(folder), [])
+    folder.rmdir()
 
 
 @scenario
