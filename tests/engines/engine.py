@@ -9,12 +9,13 @@ import io
 import json
 import os
 import re
+import secrets
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tarfile
-import tempfile
 import time
 from pathlib import Path
 
@@ -110,8 +111,9 @@ class Stage:
     def __init__(self, runtime, program, tools, cache, slow, compiled):
         self.program, self.slow, self.cache = str(Path(program).resolve()), slow, Path(cache)
         # Short, because sockets below it have to fit into 107 bytes.
-        # Letters at both ends: containerd has namespaces of that name.
-        self.work = Path(tempfile.mkdtemp(prefix="bse-", suffix="x", dir="/tmp"))
+        # Of digits and letters alone, not as mkdtemp chooses: it names namespaces of containerd, cgroups and containers, too.
+        self.work = Path(f"/tmp/bse-{secrets.token_hex(4)}")
+        self.work.mkdir(mode=0o700)
         self.token = self.work.name
         self.bin = self.work / "bin"
         self.bin.mkdir()
@@ -119,6 +121,7 @@ class Stage:
             (self.bin / name).symlink_to(Path(runtime).resolve())
         for place in FIXED_PLACES:
             mount("-t", "tmpfs", "-o", "mode=711", "tmpfs", place)
+        self.private_null()
         self.private_etc(compiled)
         (self.work / "lib").mkdir()
         mount("--bind", self.work / "lib", "/var/lib/benchsand")
@@ -130,6 +133,15 @@ class Stage:
         (self.work / "client" / "config.json").write_text("{}")
         os.chdir(self.work)  # where conmon leaves a file when memory runs out
         os.environ.update(HOME=str(self.work), DOCKER_CONFIG=str(self.work / "client"), TMPDIR=str(self.work))
+
+    def private_null(self):
+        """Not the host's: crun gives an exec's standard streams to the user of the exec, and `podman exec` has /dev/null for one."""
+        folder = self.work / "dev"
+        folder.mkdir()
+        mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", folder)
+        os.mknod(folder / "null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        os.chmod(folder / "null", 0o666)
+        mount("--bind", folder / "null", "/dev/null")
 
     def private_etc(self, compiled):
         """An overlay on /etc, for /etc/benchsand: on a read-only host, too, and gone with the namespace."""
@@ -174,10 +186,16 @@ class Stage:
                 continue
 
     def close(self):
-        for place in ("/var/lib/benchsand", "/etc", *FIXED_PLACES, *mounts_below(self.work)):
+        for place in ("/var/lib/benchsand", "/etc", "/dev/null", *FIXED_PLACES, *mounts_below(self.work)):
             subprocess.run(["umount", "--lazy", place], stderr=subprocess.DEVNULL)  # not there when another test removed the folder
         os.chdir("/")
         shutil.rmtree(self.work)
+
+
+def null_given_away():
+    """The host's /dev/null here, if a container's user has it now."""
+    owner = os.stat("/dev/null").st_uid
+    return {f"/dev/null of user {owner}"} if owner else set()
 
 
 def mounts_below(folder):

@@ -71,7 +71,7 @@ class Bench:
         left = left_behind(self.stage.run_ids, self.stage.token)
         left = {trace for trace in left if not any(f"b'{daemon}" in trace or f"b'/usr/bin/{daemon}\\" in trace for daemon in DAEMONS)}
         left |= {f"process in {cgroup}" for cgroup in engines.own_cgroups(self.engine.cgroup) if os.path.basename(cgroup) != self.engine.cgroup}
-        return left | {f"container state {name}" for name in names_in("/run/benchsand/containers") if self.mine(name)}
+        return left | engines.null_given_away() | {f"container state {name}" for name in names_in("/run/benchsand/containers") if self.mine(name)}
 
     def mine(self, name):
         try:

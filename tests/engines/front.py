@@ -107,7 +107,7 @@ class Front(harness.Bench):
 
     def left(self):
         """Of the runs that are known, and orders and services of whoever has ended."""
-        found = self.left_behind()
+        found = self.left_behind() | engines.null_given_away()
         for run in self.run_ids:
             found |= living(run)
         for name in set(names_in(ORDERS)) - self.others:
