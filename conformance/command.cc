@@ -14,6 +14,7 @@
 
 #include "conformance/baseline.h"
 #include "conformance/claims.h"
+#include "conformance/compare.h"
 #include "conformance/matrix.h"
 #include "conformance/report_table.h"
 #include "conformance/reports.h"
@@ -33,6 +34,7 @@ struct Options {
   std::string format = "table";
   std::vector<std::string> writes;  // FORMAT=FILE
   std::string baseline;
+  std::vector<std::string> compared;
   bool list = false, claims = false, matrix = false;
 };
 
@@ -68,6 +70,15 @@ Result<std::vector<ReportFile>> report_files(const Options& options) {
   return files;
 }
 
+Result<void> check_engine(const SuiteRequest& request) {
+  if (request.no_shim && request.engine != "docker" && request.engine != "podman")
+    return usage("conformance with --no-shim: " + request.engine +
+                 " is no engine that runs without benchsand's runtime");
+  if ((request.profile == kEngineDefaults) != request.no_shim)
+    return usage("profile " + request.profile + ": --no-shim and --profile " + kEngineDefaults + " go together");
+  return {};
+}
+
 // What was not asked for now has not disappeared.
 void keep_asked(SuiteReport& baseline, const SuiteReport& now, const SuiteRequest& request) {
   if (request.only.empty()) return;
@@ -76,7 +87,21 @@ void keep_asked(SuiteReport& baseline, const SuiteReport& now, const SuiteReques
   });
 }
 
+Result<SuiteReport> report_in(const std::string& file) {
+  return parse_report(TRY(sys::read_file(sys::kHere, file, kLargestBaseline)), file);
+}
+
+Result<std::string> compared(const std::vector<std::string>& files) {
+  std::vector<SuiteReport> reports;
+  for (const auto& file : files) reports.push_back(TRY(report_in(file)));
+  return comparison_page(reports);
+}
+
 Result<int> run(Options& options, char** arguments) {
+  if (!options.compared.empty()) {
+    TRY_VOID(put(TRY(compared(options.compared))));
+    return 0;
+  }
   if (options.claims) {
     TRY_VOID(put(claims_page(TRY(builtin_cases()).list)));
     return 0;
@@ -90,13 +115,13 @@ Result<int> run(Options& options, char** arguments) {
     TRY_VOID(put(TRY(run_matrix(options.suite))));
     return 0;
   }
+  TRY_VOID(check_engine(options.suite));
   const auto files = TRY(report_files(options));
   for (const auto kind : {ApiKind::docker, ApiKind::podman})
     if (options.suite.engine == to_text(kind)) options.suite.api = kind;
   if (options.suite.api && engine_commands() == nullptr) return std::unexpected(become_engines(arguments));
   std::optional<SuiteReport> baseline;
-  if (!options.baseline.empty())
-    baseline = TRY(parse_report(TRY(sys::read_file(sys::kHere, options.baseline, kLargestBaseline)), options.baseline));
+  if (!options.baseline.empty()) baseline = TRY(report_in(options.baseline));
   const bool shows = ::isatty(2) == 1;
   if (shows) options.suite.progress = [](const std::string& text) { std::fprintf(stderr, "\r\033[K%s", text.c_str()); };
   const auto report = run_suite(options.suite);
@@ -124,11 +149,17 @@ void add_command(CLI::App& app, char** arguments, const std::function<void(const
   command->add_option("--engine", options->suite.engine, "crun (default), runc, docker or podman")
       ->check(CLI::IsMember({"crun", "runc", "docker", "podman"}));
   command->add_option("--profile", options->suite.profile, "whose walls are attempted (default strict)");
+  command->add_flag(
+      "--no-shim", options->suite.no_shim,
+      "containers of docker or podman without benchsand's runtime; the profile engine-defaults is what the "
+      "engine does by itself");
   command->add_option("--only", options->suite.only, "cases, walls or groups by name, or `ten`: the ten checks");
   command->add_option("--write", options->writes,
                       "FORMAT=FILE: the report in this format too, a whole new file; can be repeated");
   command->add_option("--baseline", options->baseline,
                       "a report in JSON of before: what changed since is told on stderr");
+  command->add_option("--compare", options->compared,
+                      "reports in JSON beside each other, as a page of docs/; nothing runs");
   command->add_flag("--claims", options->claims, "what benchsand claims, as a page of docs/; nothing runs");
   command->add_flag("--matrix", options->matrix,
                     "which attempts notice each wall that is taken down, as a page of docs/");

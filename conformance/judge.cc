@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "conformance/judge_parts.h"
 #include "oci/json_path.h"
 #include "oci/kernel_files.h"
 
@@ -13,10 +14,7 @@ namespace {
 
 constexpr const char* kKilled = "SIGKILL";
 
-struct Verdicted {
-  CaseVerdict verdict;
-  std::string reason;
-};
+}  // namespace
 
 Verdicted unknown(std::string reason) {
   return {CaseVerdict::unknown, std::move(reason)};
@@ -26,11 +24,15 @@ bool stands_in(const std::string& word, const std::vector<std::string>& list) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
+namespace {
+
 std::string joined(const std::vector<std::string>& words, const char* between) {
   std::string text;
   for (const auto& word : words) text += (text.empty() ? "" : between) + word;
   return text;
 }
+
+}  // namespace
 
 // Who has a sandbox of its own and is killed with it tells nothing; that the host killed it is the record's to say.
 std::optional<std::string> outcome_of(const Case& one, const SceneResult& scene) {
@@ -40,7 +42,6 @@ std::optional<std::string> outcome_of(const Case& one, const SceneResult& scene)
   return std::nullopt;
 }
 
-// Of its own attempts, where it has some, the first.
 std::optional<std::string> control_outcome(const Case& one, const SceneResult& control) {
   if (one.control.verbs.empty()) return outcome_of(one, control);
   const auto told = control.told.find(one.control.verbs.front());
@@ -56,6 +57,8 @@ bool has_word(const std::string& detail, const std::string& word) {
   return (" " + detail + " ").find(" " + word + " ") != std::string::npos;
 }
 
+namespace {
+
 bool stands_under(const std::string& path, const json& outputs) {
   return std::any_of(outputs.begin(), outputs.end(), [&](const json& file) { return file.value("path", "") == path; });
 }
@@ -65,6 +68,8 @@ std::optional<std::string> reason_under(const std::string& path, const json& ref
     if (file.value("path", "") == path) return file.value("reason", "");
   return std::nullopt;
 }
+
+}  // namespace
 
 // "/end/cause", "/evidence/spent/output/bytes_used/observed"; nothing where the record has no such place.
 std::optional<std::string> recorded(const json& record, const std::string& place) {
@@ -84,6 +89,8 @@ bool agrees(const HostFact& fact, const std::string& seen) {
   if (!number || !bound) return false;
   return fact.relation == HostFact::Relation::at_least ? *number >= *bound : *number <= *bound;
 }
+
+namespace {
 
 // What the host saw, in words; and what of it contradicts the case.
 struct HostHalf {
@@ -112,6 +119,8 @@ HostHalf host_half(const Case& one, const SceneResult& scene, const std::map<std
   return half;
 }
 
+}  // namespace
+
 std::string control_text(const Control& control) {
   std::vector<std::string> parts;
   for (const Relaxation relaxation : control.down) parts.push_back(to_text(relaxation));
@@ -121,7 +130,6 @@ std::string control_text(const Control& control) {
   return (control.down.empty() ? "with " : "without ") + joined(parts, ", ");
 }
 
-// Nothing: it flipped.
 std::optional<Verdicted> judge_control(const Case& one, const SceneResult& control, const std::string& inside) {
   if (!control.fault.empty()) return unknown("its control could not be made: " + control.fault);
   const auto outcome = control_outcome(one, control);
@@ -142,6 +150,8 @@ std::optional<Verdicted> judge_control(const Case& one, const SceneResult& contr
     return Verdicted{CaseVerdict::vacuous, "in its control the planted file was read and the host saw nothing"};
   return std::nullopt;
 }
+
+namespace {
 
 Verdicted judge_limit(const std::string& expected, const std::string& inside) {
   if (inside == expected) return {CaseVerdict::confirmed_limit, "works, as docs/threats.md says"};

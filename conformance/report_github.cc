@@ -71,6 +71,8 @@ std::string report_annotations(const SuiteReport& report) {
   // What GitHub would hide is counted by the last that it shows.
   const std::size_t shown = list.size() <= kMostAnnotations ? list.size() : kMostAnnotations - 1;
   std::string text;
+  if (const std::string whose = whose_walls(report.about); !whose.empty())
+    text = "::notice title=not benchsand::" + escaped(line_text(whose), false) + "\n";
   for (std::size_t i = 0; i < shown; ++i) text += annotation(list[i]);
   if (shown < list.size())
     text +=

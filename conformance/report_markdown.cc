@@ -66,6 +66,10 @@ void head(Page& page, const SuiteReport& report) {
   page.line();
   page.line(summary_line(report) + ".");
   page.line();
+  if (const std::string whose = whose_walls(about); !whose.empty()) {
+    page.line("**Not benchsand: " + markdown_prose(whose) + ".**");
+    page.line();
+  }
   page.line("benchsand " + markdown_prose(about.version) + ", engine " + markdown_prose(about.engine) + ", delegate " +
             markdown_prose(about.delegate + " " + about.delegate_version) + " (" + short_digest(about.delegate_sha256) +
             "), Linux " + markdown_prose(about.kernel) + ", cgroup " + markdown_prose(about.cgroup) + ", profile " +

@@ -71,9 +71,10 @@ std::string head(const SuiteAbout& about) {
       {{"benchsand",
         text(about.version) + ", " + text(about.created) + ", " + std::to_string(about.duration_us / 1000) + " ms"},
        {"engine", text(about.engine)},
-       {"delegate", text(about.delegate) + " " + text(about.delegate_version) + ", " + digest(about.delegate_sha256)},
+       {"delegate", text(about.delegate) + " " + text(about.delegate_version) +
+                        (about.delegate_sha256.empty() ? "" : ", " + digest(about.delegate_sha256))},
        {"host", "Linux " + text(about.kernel) + ", cgroup " + text(about.cgroup)},
-       {"profile", text(about.profile) + ", " + digest(about.profile_sha256)},
+       {"profile", text(about.profile) + (about.profile_sha256.empty() ? "" : ", " + digest(about.profile_sha256))},
        {"probe", digest(about.probe_sha256) + ", cases " + digest(about.cases_sha256)}});
 }
 
@@ -150,13 +151,18 @@ std::string limits_gone(const SuiteReport& report) {
   return text.empty() ? text : "\n" + text;
 }
 
+std::string whose(const SuiteReport& report) {
+  const std::string words = whose_walls(report.about);
+  return words.empty() ? words : "NOT BENCHSAND  " + ascii_text(words) + "\n";
+}
+
 }  // namespace
 
 std::string report_table(const SuiteReport& report, std::size_t width, bool colour) {
   const Ink ink(colour);
-  return head(report.about) + "\n" + ten(report, width, ink) + further(report, width, ink) + failed(report, ink) +
-         limits_gone(report) + "\n" + summary_line(report) + "\n" +
-         (passes(report) ? ink.good("PASSED") : ink.bad("FAILED")) + "\n";
+  return whose(report) + head(report.about) + "\n" + ten(report, width, ink) + further(report, width, ink) +
+         failed(report, ink) + (whose_walls(report.about).empty() ? limits_gone(report) : "") + "\n" + whose(report) +
+         summary_line(report) + "\n" + (passes(report) ? ink.good("PASSED") : ink.bad("FAILED")) + "\n";
 }
 
 }  // namespace benchsand::conformance

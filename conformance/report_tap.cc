@@ -43,6 +43,8 @@ std::string report_tap(const SuiteReport& report) {
   // A plan of 1..0 would mean that the whole suite was skipped, which is good to a harness.
   if (report.cases.empty()) return std::string("TAP version 14\n1..1\nnot ok 1 - UNKNOWN suite: ") + kNoAttempt + "\n";
   std::string text = "TAP version 14\n1.." + std::to_string(report.cases.size()) + "\n";
+  if (const std::string whose = whose_walls(report.about); !whose.empty())
+    text += "# NOT BENCHSAND: " + line_text(whose) + "\n";
   std::size_t number = 0;
   for (const auto& result : report.cases) text += point(result, ++number);
   return text;

@@ -16,10 +16,11 @@ struct SceneOrder {
   std::vector<std::string> verbs;
   std::vector<Relaxation> down;
   std::vector<Setting> limits;
-  bool watch = false;                  // who opens the planted file
-  bool grant = false;                  // its folder is an input
-  std::optional<ApiKind> engine = {};  // that makes the container; absent: the delegate alone
-  std::string deadline_ms = {};        // of each attempt; empty: as the probe has it
+  bool watch = false;                      // who opens the planted file
+  bool grant = false;                      // its folder is an input
+  std::optional<ApiKind> engine = {};      // that makes the container; absent: the delegate alone
+  std::vector<std::string> look_for = {};  // in the output, of a container of the engine's own
+  std::string deadline_ms = {};            // of each attempt; empty: as the probe has it
 };
 
 // The limits with which hundreds of attempts fit into one sandbox.

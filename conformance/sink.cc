@@ -15,8 +15,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "shim/helper_process.h"
-
 namespace benchsand::conformance {
 
 namespace {
@@ -90,8 +88,15 @@ int serve_family(int family, int& number) {
   return 0;
 }
 
-int make_namespace(int) {
-  if (::unshare(CLONE_NEWNET) != 0) return errno;
+// An engine turns IPv6 off where it gives no network; what is not there cannot be turned on.
+void allow_addresses6() {
+  const int setting = ::open("/proc/sys/net/ipv6/conf/lo/disable_ipv6", O_WRONLY | O_CLOEXEC);
+  if (setting < 0) return;
+  if (::write(setting, "0", 1) < 0) errno = 0;  // seen by who adds an address
+  ::close(setting);
+}
+
+int fill_namespace() {
   const int control = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (control < 0) return errno;
   if (const int error = lift_loopback(control); error != 0) return error;
@@ -99,17 +104,34 @@ int make_namespace(int) {
   for (const char* address : kAddresses)
     if (const int error = add_address(control, address, alias++); error != 0) return error;
   ::close(control);
+  allow_addresses6();
   if (const int error = add_addresses6(); error != 0) return error;
   if (const int error = serve_family(AF_INET, number); error != 0) return error;
   const int error = serve_family(AF_INET6, number);
   return error == EAFNOSUPPORT ? 0 : error;
 }
 
+int make_namespace(int) {
+  return ::unshare(CLONE_NEWNET) != 0 ? errno : fill_namespace();
+}
+
+int enter_namespace(int there) {
+  return ::setns(there, CLONE_NEWNET) != 0 ? errno : fill_namespace();
+}
+
 }  // namespace
 
 Result<Sink> Sink::make() {
-  const auto helper = TRY(HelperProcess::start(
-      "make a network namespace of the suite's own:", "unshare, addresses and sockets", make_namespace));
+  return of(TRY(HelperProcess::start("make a network namespace of the suite's own:", "unshare, addresses and sockets",
+                                     make_namespace)));
+}
+
+Result<Sink> Sink::make_in(const Fd& network_namespace) {
+  return of(TRY(HelperProcess::start("fill the network namespace of a container:", "setns, addresses and sockets",
+                                     enter_namespace, network_namespace.get())));
+}
+
+Result<Sink> Sink::of(const HelperProcess& helper) {
   Sink sink;
   sink.namespace_ = TRY(sys::openat(sys::kHere, "/proc/" + std::to_string(helper.pid()) + "/ns/net", O_RDONLY));
   const Fd pidfd = TRY(sys::pidfd_open(helper.pid()));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "shim/helper_process.h"
 #include "shim/sys.h"
 
 namespace benchsand::conformance {
@@ -17,11 +18,15 @@ struct Reached {
 class Sink {
  public:
   static Result<Sink> make();
+  // The same in a network namespace that there is, which must have nothing but its loopback.
+  static Result<Sink> make_in(const Fd& network_namespace);
   const Fd& network_namespace() const { return namespace_; }
   // Since the last time it was asked.
   Result<Reached> reached();
 
  private:
+  static Result<Sink> of(const HelperProcess& helper);
+
   Fd namespace_;
   std::vector<Fd> listeners_, receivers_;
 };

@@ -6,6 +6,8 @@
 #include <set>
 
 #include "conformance/case.h"
+#include "conformance/default_scene.h"
+#include "conformance/judge_defaults.h"
 #include "conformance/scene.h"
 #include "oci/json_path.h"
 
@@ -14,7 +16,9 @@ namespace benchsand::conformance {
 namespace {
 
 constexpr const char* kPlanted = "{planted}";
-constexpr const char* kLongDeadline = "120000";  // of who is to be ended by the host
+constexpr std::string_view kOutputs = "outputs/";
+constexpr const char* kControlProfile = "strict";  // of the controls, where what is attempted has no profile
+constexpr const char* kLongDeadline = "120000";    // of who is to be ended by the host
 
 std::string group_of(const Case& one) {
   return one.id.substr(0, one.id.find('.'));
@@ -44,6 +48,12 @@ class Suite {
  public:
   Suite(const SuiteRequest& request, Host host, Stage stage, std::vector<Case> cases)
       : request_(request), host_(std::move(host)), stage_(std::move(stage)), cases_(std::move(cases)) {}
+  // Whole is, from now on, what the engine makes by itself.
+  Result<void> take_defaults() {
+    defaults_.emplace(TRY(DefaultScenes::make(*request_.api, stage_)));
+    delegate_ = defaults_->delegate();
+    return {};
+  }
 
   std::vector<CaseResult> run();
   // Who made the containers: of an engine, what its records say.
@@ -55,12 +65,16 @@ class Suite {
   void plan();
   SceneResult play_whole(SceneOrder order);
   SceneResult play(SceneOrder order);
+  void tell_progress(const SceneOrder& order);
   void judge_together();
   void judge_alone(const Case& one);
+  CaseResult judged(const Case& one, const SceneResult& whole, const SceneResult* control,
+                    const std::map<std::string, std::string>& ledger) const;
 
   const SuiteRequest& request_;
   Host host_;
   Stage stage_;
+  std::optional<DefaultScenes> defaults_;
   std::vector<Case> cases_;
   std::vector<const Case*> together_;
   std::map<std::vector<Relaxation>, std::vector<const Case*>> controls_;
@@ -85,6 +99,10 @@ void Suite::plan() {
 
 // Whole, by the engine. A control is made by the delegate alone, for an engine's container is never without a wall.
 SceneResult Suite::play_whole(SceneOrder order) {
+  if (defaults_) {
+    tell_progress(order);
+    return defaults_->play(order);
+  }
   order.engine = request_.api;
   SceneResult scene = play(std::move(order));
   const auto& delegate = json_at(scene.record, "/engine/delegate");
@@ -95,12 +113,22 @@ SceneResult Suite::play_whole(SceneOrder order) {
   return scene;
 }
 
-SceneResult Suite::play(SceneOrder order) {
+void Suite::tell_progress(const SceneOrder& order) {
   ++played_;
   if (request_.progress)
     request_.progress("sandbox " + std::to_string(played_) + " of " + std::to_string(scenes_) + ": " +
                       std::to_string(order.verbs.size()) + " attempts");
-  return run_scene(host_, stage_, request_.profile, order);
+}
+
+SceneResult Suite::play(SceneOrder order) {
+  tell_progress(order);
+  return run_scene(host_, stage_, defaults_ ? kControlProfile : request_.profile, order);
+}
+
+CaseResult Suite::judged(const Case& one, const SceneResult& whole, const SceneResult* control,
+                         const std::map<std::string, std::string>& ledger) const {
+  return defaults_ ? judge_default_case(one, host_.facts, whole, control)
+                   : judge_case(one, host_.facts, whole, control, ledger);
 }
 
 std::vector<std::string> verbs_of(const std::vector<const Case*>& cases) {
@@ -116,15 +144,17 @@ void Suite::judge_together() {
   const auto ledger = ledger_differences(together_, whole, host_.facts);
   for (const auto& [down, cases] : controls_) {
     const SceneResult control = play({verbs_of(cases), down, room_for_many()});
-    for (const Case* one : cases) results_[one->id] = judge_case(*one, host_.facts, whole, &control, ledger);
+    for (const Case* one : cases) results_[one->id] = judged(*one, whole, &control, ledger);
   }
   for (const Case* one : together_)
-    if (one->limit) results_[one->id] = judge_case(*one, host_.facts, whole, nullptr, ledger);
+    if (one->limit) results_[one->id] = judged(*one, whole, nullptr, ledger);
 }
 
 void Suite::judge_alone(const Case& one) {
   SceneOrder order{{one.verb}, {}, one.limits, one.planted};
   order.deadline_ms = kLongDeadline;
+  for (const HostFact& fact : one.host)
+    if (fact.place.starts_with(kOutputs)) order.look_for.push_back(fact.place.substr(kOutputs.size()));
   const SceneResult whole = play_whole(order);
   std::optional<SceneResult> control;
   if (!one.limit) {
@@ -141,7 +171,7 @@ void Suite::judge_alone(const Case& one) {
     }
   }
   const auto ledger = ledger_differences({&one}, whole, host_.facts);
-  results_[one.id] = judge_case(one, host_.facts, whole, control ? &*control : nullptr, ledger);
+  results_[one.id] = judged(one, whole, control ? &*control : nullptr, ledger);
 }
 
 std::vector<CaseResult> Suite::run() {
@@ -156,18 +186,17 @@ std::vector<CaseResult> Suite::run() {
 
 Result<SuiteAbout> about(const SuiteRequest& request, const Suite& suite, const std::string& cases_sha256) {
   const Host& host = suite.host();
-  const ProfileText profile = TRY(find_profile(request.profile));
   SuiteAbout about;
   about.version = BENCHSAND_VERSION;
   about.created = sys::utc_now();
-  about.engine = request.engine;
+  about.engine = request.engine + (request.no_shim ? kWithoutBenchsand : "");
   about.delegate = suite.delegate().value("name", "");
   about.delegate_version = suite.delegate().value("version", "");
   about.delegate_sha256 = suite.delegate().value("sha256", "");
   about.kernel = host.facts.kernel;
   about.cgroup = to_text(host.facts.cgroup);
   about.profile = request.profile;
-  about.profile_sha256 = profile.sha256;
+  if (request.profile != kEngineDefaults) about.profile_sha256 = TRY(find_profile(request.profile)).sha256;
   about.probe_sha256 = suite.stage().probe_sha256();
   about.cases_sha256 = cases_sha256;
   return about;
@@ -181,6 +210,7 @@ Result<SuiteReport> run_suite(const SuiteRequest& request) {
   auto cases = TRY(asked_cases(request, cases_sha256));
   Host host = TRY(require_host(request.api ? "crun" : request.engine));
   Suite suite(request, std::move(host), TRY(Stage::make()), std::move(cases));
+  if (request.profile == kEngineDefaults) TRY_VOID(suite.take_defaults());
   SuiteReport report;
   report.cases = suite.run();
   report.about = TRY(about(request, suite, cases_sha256));

@@ -12,10 +12,14 @@
 
 namespace benchsand::conformance {
 
+// Not a profile: what an engine gives a container for which nothing is asked.
+inline constexpr const char* kEngineDefaults = "engine-defaults";
+
 struct SuiteRequest {
   std::string engine = "crun";
   std::optional<ApiKind> api =
-      {};  // of it, where it is Docker or Podman with benchsand's runtime, whose delegate is crun
+      {};                // of it, where it is Docker or Podman with benchsand's runtime, whose delegate is crun
+  bool no_shim = false;  // without benchsand's runtime
   std::string profile = "strict";
   std::vector<std::string> only;  // ids, walls, groups (what is before the first dot), or "ten"; empty: all
   std::function<void(const std::string& text)> progress;  // a line that replaces the one before; null: none

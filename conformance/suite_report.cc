@@ -25,6 +25,12 @@ const char* to_text(CaseVerdict verdict) {
   std::abort();  // not a value of the enumeration
 }
 
+std::string whose_walls(const SuiteAbout& about) {
+  if (!about.engine.ends_with(kWithoutBenchsand)) return "";
+  const std::string engine = about.engine.substr(0, about.engine.find(kWithoutBenchsand));
+  return "these are the walls of " + engine + ", and none of benchsand's";
+}
+
 bool passes(CaseVerdict verdict) {
   switch (verdict) {
     case CaseVerdict::refused:

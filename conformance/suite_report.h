@@ -32,6 +32,9 @@ struct CaseResult {
   std::string reason;  // why it is not REFUSED, or why it is inapplicable; empty else
 };
 
+// Behind the name of an engine whose containers were not made by benchsand's runtime: such a report is none of benchsand's walls.
+inline constexpr const char* kWithoutBenchsand = " without benchsand";
+
 struct SuiteAbout {
   std::string version;  // of benchsand
   std::string created;  // RFC 3339, UTC
@@ -45,6 +48,9 @@ struct SuiteReport {
   SuiteAbout about;
   std::vector<CaseResult> cases;
 };
+
+// "these are the walls of docker, and none of benchsand's", of a report that could be taken for one of benchsand's; empty else.
+std::string whose_walls(const SuiteAbout& about);
 
 bool passes(CaseVerdict verdict);        // refused, inapplicable, confirmed_limit, limit_gone
 bool passes(const SuiteReport& report);  // there are cases, and each passes

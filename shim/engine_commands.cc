@@ -1,6 +1,7 @@
 // Of the program with libcurl.
 #include "shim/engine_commands.h"
 
+#include "shim/engine_defaults.h"
 #include "shim/engine_gc.h"
 #include "shim/engine_images.h"
 #include "shim/engine_run.h"
@@ -9,7 +10,7 @@ namespace benchsand {
 
 const EngineCommands* engine_commands() {
   static constexpr EngineCommands commands{run_on_engine, collect_engine_garbage, serve_engine_images,
-                                           unpack_stored_image};
+                                           unpack_stored_image, default_engine};
   return &commands;
 }
 

@@ -2,10 +2,12 @@
 // `benchsand-engines`, which is linked with libcurl (docs/architecture.md).
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "oci/engine_endpoint.h"
+#include "shim/default_containers.h"
 #include "shim/image_commands.h"
 #include "shim/load.h"
 #include "shim/run.h"
@@ -33,6 +35,8 @@ struct EngineCommands {
   Result<std::string> (*images)(const ImageRequest& request);
   // The digest of the config of an image that Docker or Podman has, once it is unpacked.
   Result<std::string> (*unpack_image)(const ImageRef& image);
+  // Of the suite alone: containers as the engine makes them by itself, of a directory with the probe.
+  Result<std::unique_ptr<DefaultEngine>> (*default_engine)(ApiKind engine, const std::string& rootfs);
 };
 
 // Null in the program that has no libcurl.

@@ -31,6 +31,8 @@ const json& at(const json& document, std::initializer_list<const char*> keys) {
   return *found;
 }
 
+}  // namespace
+
 // Where benchsand is the engine's default, the run is to have another.
 Result<std::string> runtime_beside_ours(EngineClient& engine) {
   if (engine.kind() == ApiKind::podman) {
@@ -47,6 +49,8 @@ Result<std::string> runtime_beside_ours(EngineClient& engine) {
   return fault("run without benchsand's runtime: docker's default is " + standard.get<std::string>() +
                ", and it knows neither runc nor crun");
 }
+
+namespace {
 
 class ContainerOverApi : public PlainContainer {
  public:
@@ -136,12 +140,12 @@ bool has_service_of_ours(const EngineRunRequest& request) {
   return request.engine == ApiKind::podman && std::getenv("CONTAINER_HOST") == nullptr;
 }
 
+}  // namespace
+
 Result<std::string> runtime_of_the_host() {
   if (auto crun = find_delegate_path("crun")) return crun;
   return find_delegate_path("runc");
 }
-
-}  // namespace
 
 Result<bool> is_without_shim(const EngineRunRequest& request) {
   if (request.without_shim) return true;

@@ -2,12 +2,16 @@
 """The conformance suite in containers of Docker and Podman: every attempt refused, every control flipped, nothing left behind.
 
 usage: engines.py --program BENCHSAND --runtime BENCHSAND-RUNTIME --tools FOLDER [--slow N] [--compiled] [NAME...]
+`comparison` is done when it is named only: it measures, and writes docs/comparison.md anew.
 """
 
 import argparse
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -41,6 +45,71 @@ def suite_on(engine):
     return check
 
 
+# What each engine comes to by itself: some stands, some falls, and some cannot be shown.
+ALONE = {"ten.credentials": "REFUSED", "ten.left-running": "REFUSED", "ten.processes": "ESCAPED", "ten.disk": "ESCAPED", "kernel.bpf-map": "REFUSED",
+         "files.create-root": "ESCAPED", "network.out-tcp": "ESCAPED", "network.multicast": "VACUOUS", "network.neighbour": "REFUSED",
+         "limits.processors": "CONFIRMED-LIMIT"}
+
+
+def alone(bench, engine):
+    bench.engine = engine
+    return [bench.program, "conformance", "--engine", engine, "--no-shim", "--profile", "engine-defaults"]
+
+
+def images(bench, engine):
+    return bench.engines[engine].must("images", "-q")
+
+
+def engine_alone(engine):
+    """The same attempts in containers as the engine makes them, told as what they are, and nothing left."""
+    def check(bench):
+        before = images(bench, engine), bench.containers(engine)
+        done = subprocess.run([*alone(bench, engine), "--format", "json", "--only", *ALONE], capture_output=True, text=True, timeout=120)
+        if done.returncode != 3:
+            raise Wrong(f"exit status {done.returncode}: {done.stderr}")
+        report = json.loads(done.stdout)
+        told = {case["id"]: (case["verdict"], case["reason"], case["host"]) for case in report["cases"]}
+        equal("verdicts", {name: verdict for name, (verdict, *_) in told.items()}, ALONE)
+        equal("about", [report["about"][key] for key in ("engine", "profile", "profile_sha256")], [f"{engine} without benchsand", "engine-defaults", ""])
+        if "links lo eth0" not in told["network.out-tcp"][2] or ", where 1 connections and " not in told["network.out-tcp"][2]:
+            raise Wrong(f"out of the engine's own network: {told['network.out-tcp']}")
+        equal("after a suite", (images(bench, engine), bench.containers(engine)), before)
+    return check
+
+
+def cgroups_of(container):
+    return [path for path, *_ in os.walk("/sys/fs/cgroup") if path.endswith(f"/{container}") and "/benchsand/" in path]
+
+
+def alone_and_killed(bench):
+    """A suite that is killed while a container of the engine's own runs: gc takes the container and its bounds away."""
+    docker = bench.engines["docker"]
+    suite = subprocess.Popen([*alone(bench, "docker"), "--only", "ten.cpu"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while not (running := docker.must("ps", "-q", "--no-trunc").split()):
+        if suite.poll() is not None or time.monotonic() > deadline:
+            raise Wrong("no container came")
+    bounded = cgroups_of(running[0])
+    suite.send_signal(signal.SIGKILL)
+    suite.wait()
+    if not bounded or any(Path(path).parent.joinpath("pids.max").read_text() != "512\n" for path in bounded if "/pids/" in path):
+        raise Wrong(f"a container without bounds: {bounded}")
+    bench.gc()
+    equal("containers and their bounds", (bench.containers("docker"), [path for path in bounded if os.path.exists(os.path.dirname(path))]), (set(), []))
+
+
+def comparison(bench):
+    """docs/comparison.md, from whole suites on what is here."""
+    files = []
+    bench.engine = "docker"
+    for name, command in (("ours", [bench.program, "conformance", "--engine", "docker"]), ("docker", alone(bench, "docker")), ("podman", alone(bench, "podman"))):
+        files.append(str(bench.stage.work / f"{name}.json"))
+        subprocess.run([*command, "--write", f"json={files[-1]}"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=300)
+    done = subprocess.run([bench.program, "conformance", "--compare", *files], capture_output=True, text=True)
+    equal("compare", (done.returncode, done.stderr), (0, ""))
+    (Path(__file__).resolve().parents[2] / "docs" / "comparison.md").write_text(done.stdout)
+
+
 def main():
     parser = argparse.ArgumentParser()
     front.add_options(parser)
@@ -48,7 +117,10 @@ def main():
     if (status := front.begin(given, ["crun", "dockerd", "podman"])) is not None:
         return status
     bench = front.Front(given, ["docker", "podman"])
-    return front.run_all(bench, {engine: suite_on(engine) for engine in ("docker", "podman")}, given.names)
+    scenarios = {engine: suite_on(engine) for engine in ("docker", "podman")}
+    scenarios |= {f"{engine}-alone": engine_alone(engine) for engine in ("docker", "podman")}
+    scenarios["alone-and-killed"] = alone_and_killed
+    return front.run_all(bench, {**scenarios, "comparison": comparison}, given.names or list(scenarios))
 
 
 if __name__ == "__main__":
