@@ -22,6 +22,7 @@ struct SceneResult {
   bool whole = false;                // the probe said `end`
   std::string fault;                 // not empty: there was no sandbox, and why
   std::string broken_walls;          // that the record names, besides the ones taken down
+  bool counted = true;               // what was refused; not without benchsand's runtime
   nlohmann::json record;
   std::optional<std::uint64_t> opened;  // events on the planted file; absent: not watched
 };

@@ -14,8 +14,6 @@ namespace {
 
 constexpr const char* kWorked = "ok";
 
-// Somebody says no.
-constexpr std::array kDenials = {"EPERM", "EACCES", "EROFS", "SIGSYS"};
 // Nothing is there: refused, unless nothing would be there without the walls either.
 constexpr std::array kAbsences = {"ENOENT",       "ENOSYS",       "empty",     "ECONNREFUSED",    "ENETUNREACH",
                                   "EHOSTUNREACH", "EAFNOSUPPORT", "ETIMEDOUT", "EPROTONOSUPPORT", "EADDRNOTAVAIL"};
@@ -75,8 +73,7 @@ Verdicted judge_effect(const std::string& inside, const Seen& seen) {
 
 Verdicted judge_refusal(const Case& one, const SceneResult& there, const std::string& inside, bool foreseen,
                         const Seen& seen) {
-  const bool refused =
-      foreseen || is_among(inside, kDenials) || is_among(inside, kAbsences) || is_among(inside, kShortages);
+  const bool refused = foreseen || is_denial(inside) || is_among(inside, kAbsences) || is_among(inside, kShortages);
   if (!refused) return unknown(inside + " is no refusal, and not what the attempt comes to without walls");
   if (!one.shown.empty() && !has_word(detail_of(one, there), one.shown))
     return {CaseVerdict::escaped, "the probe told " + detail_of(one, there) + ", not " + one.shown};
@@ -104,7 +101,7 @@ Verdicted verdict_of(const Case& one, const std::string& expected, const SceneRe
   const bool as_without = stands_in(*inside, one.control.then);
   if (as_without && is_among(*inside, kAbsences))
     return {CaseVerdict::vacuous, "let through, and nothing was there: " + *inside + " without walls too"};
-  if (as_without && !is_among(*inside, kDenials))
+  if (as_without && !is_denial(*inside))
     return {CaseVerdict::escaped, "let through: it came to " + *inside + ", as without walls"};
   if (without) return *without;
   return judge_refusal(one, there, *inside, *inside == expected, seen);

@@ -16,6 +16,8 @@ struct Verdicted {
 Verdicted unknown(std::string reason);
 
 bool stands_in(const std::string& word, const std::vector<std::string>& list);
+// Somebody says no, whatever the layer.
+bool is_denial(const std::string& outcome);
 std::optional<std::string> outcome_of(const Case& one, const SceneResult& scene);
 std::string detail_of(const Case& one, const SceneResult& scene);
 bool has_word(const std::string& detail, const std::string& word);

@@ -75,12 +75,14 @@ Result<std::string> run_direct(const Host& host, const TaskRequest& task, const 
   return report.results;
 }
 
-Result<std::string> run_by_engine(const TaskRequest& task, const std::string& results, ApiKind engine,
+Result<std::string> run_by_engine(const TaskRequest& task, const std::string& results, const SceneOrder& order,
                                   SceneResult& scene) {
+  const ApiKind engine = *order.engine;
   const auto* engines = engine_commands();
   if (engines == nullptr) return fault(std::string("call ") + to_text(engine) + ": this program has no engines");
-  const auto report = TRY(engines->run({task, engine, results, false}));
+  const auto report = TRY(engines->run({task, engine, results, order.without_shim}));
   scene.record = report.record;
+  scene.counted = !order.without_shim;
   return report.results;
 }
 
@@ -90,8 +92,8 @@ Result<void> play(const Host& host, const Stage& stage, const std::string& profi
   if (order.watch) watch.emplace(TRY(OpenWatch::on(stage.planted())));
   const TaskRequest task = TRY(task_of(stage, profile, order));
   const std::string place = stage.path("results");
-  const std::string results = order.engine ? TRY(run_by_engine(task, place, *order.engine, scene))
-                                           : TRY(run_direct(host, task, place, order, scene));
+  const std::string results =
+      order.engine ? TRY(run_by_engine(task, place, order, scene)) : TRY(run_direct(host, task, place, order, scene));
   if (scene.record.at("end").at("cause") == "not-started")
     return fault("the candidate was not started: " + broken_walls(scene.record.at("verdict"), {}));
   read_told(TRY(sys::read_file(sys::kHere, results + "/stdout", kLongestTold)), order.verbs, scene);

@@ -16,9 +16,10 @@ struct SceneOrder {
   std::vector<std::string> verbs;
   std::vector<Relaxation> down;
   std::vector<Setting> limits;
-  bool watch = false;                      // who opens the planted file
-  bool grant = false;                      // its folder is an input
-  std::optional<ApiKind> engine = {};      // that makes the container; absent: the delegate alone
+  bool watch = false;                  // who opens the planted file
+  bool grant = false;                  // its folder is an input
+  std::optional<ApiKind> engine = {};  // that makes the container; absent: the delegate alone
+  bool without_shim = false;
   std::vector<std::string> look_for = {};  // in the output, of a container of the engine's own
   std::string deadline_ms = {};            // of each attempt; empty: as the probe has it
 };

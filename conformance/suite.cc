@@ -10,6 +10,7 @@
 #include "conformance/judge_defaults.h"
 #include "conformance/scene.h"
 #include "oci/json_path.h"
+#include "shim/engine_commands.h"
 
 namespace benchsand::conformance {
 
@@ -56,8 +57,17 @@ class Suite {
   }
 
   std::vector<CaseResult> run();
+  // The engine's own runtime makes what is whole, and benchsand observes it as far as it can be.
+  Result<void> go_without_shim() {
+    const auto* engines = engine_commands();
+    if (engines == nullptr) return fault("call " + request_.engine + ": this program has no engines");
+    host_.facts.delegate_name = TRY(engines->runtime_without_shim(*request_.api));
+    delegate_ = {{"name", host_.facts.delegate_name}};
+    return {};
+  }
   // Who made the containers: of an engine, what its records say.
   const nlohmann::json& delegate() const { return delegate_; }
+  const char* suffix() const { return defaults_ ? kWithoutBenchsand : request_.no_shim ? kWithoutRuntime : ""; }
   const Host& host() const { return host_; }
   const Stage& stage() const { return stage_; }
 
@@ -104,9 +114,10 @@ SceneResult Suite::play_whole(SceneOrder order) {
     return defaults_->play(order);
   }
   order.engine = request_.api;
+  order.without_shim = request_.no_shim;
   SceneResult scene = play(std::move(order));
   const auto& delegate = json_at(scene.record, "/engine/delegate");
-  if (delegate.is_object()) {
+  if (delegate.is_object() && !request_.no_shim) {
     delegate_ = delegate;
     host_.facts.delegate_name = delegate.value("name", "");
   }
@@ -189,7 +200,7 @@ Result<SuiteAbout> about(const SuiteRequest& request, const Suite& suite, const 
   SuiteAbout about;
   about.version = BENCHSAND_VERSION;
   about.created = sys::utc_now();
-  about.engine = request.engine + (request.no_shim ? kWithoutBenchsand : "");
+  about.engine = request.engine + (suite.suffix());
   about.delegate = suite.delegate().value("name", "");
   about.delegate_version = suite.delegate().value("version", "");
   about.delegate_sha256 = suite.delegate().value("sha256", "");
@@ -210,7 +221,10 @@ Result<SuiteReport> run_suite(const SuiteRequest& request) {
   auto cases = TRY(asked_cases(request, cases_sha256));
   Host host = TRY(require_host(request.api ? "crun" : request.engine));
   Suite suite(request, std::move(host), TRY(Stage::make()), std::move(cases));
-  if (request.profile == kEngineDefaults) TRY_VOID(suite.take_defaults());
+  if (request.profile == kEngineDefaults)
+    TRY_VOID(suite.take_defaults());
+  else if (request.no_shim)
+    TRY_VOID(suite.go_without_shim());
   SuiteReport report;
   report.cases = suite.run();
   report.about = TRY(about(request, suite, cases_sha256));

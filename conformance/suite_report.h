@@ -34,6 +34,8 @@ struct CaseResult {
 
 // Behind the name of an engine whose containers were not made by benchsand's runtime: such a report is none of benchsand's walls.
 inline constexpr const char* kWithoutBenchsand = " without benchsand";
+// Its walls are benchsand's, and observed but for what docs/without-runtime.md names.
+inline constexpr const char* kWithoutRuntime = " without benchsand's runtime";
 
 struct SuiteAbout {
   std::string version;  // of benchsand

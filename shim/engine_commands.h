@@ -35,7 +35,8 @@ struct EngineCommands {
   Result<std::string> (*images)(const ImageRequest& request);
   // The digest of the config of an image that Docker or Podman has, once it is unpacked.
   Result<std::string> (*unpack_image)(const ImageRef& image);
-  // Of the suite alone: containers as the engine makes them by itself, of a directory with the probe.
+  // Of the suite alone: which runtime makes the containers of a run without benchsand's; and containers as the engine makes them by itself, of a directory with the probe.
+  Result<std::string> (*runtime_without_shim)(ApiKind engine);
   Result<std::unique_ptr<DefaultEngine>> (*default_engine)(ApiKind engine, const std::string& rootfs);
 };
 

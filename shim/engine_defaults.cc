@@ -62,14 +62,12 @@ DefaultEngineOverApi::~DefaultEngineOverApi() {
 }
 
 Result<void> DefaultEngineOverApi::learn() {
-  const auto info = TRY(engine_.call({"GET", "/info", "ask for the runtimes", nullptr, {200}}));
+  const auto info = TRY(engine_.call({"GET", "/info", "ask who manages cgroups", nullptr, {200}}));
   const bool docker = engine_.kind() == ApiKind::docker;
   const json& driver = json_at(info.body, docker ? "/CgroupDriver" : "/host/cgroupManager");
-  const json& standard = json_at(info.body, docker ? "/DefaultRuntime" : "/host/ociRuntime/name");
   takes_parent_ = driver == "cgroupfs";  // systemd takes slices alone
   runtime_ = TRY(runtime_beside_ours(engine_));
-  const std::string name = !runtime_.empty() ? runtime_ : standard.is_string() ? standard.get<std::string>() : "";
-  runtime_name_ = name.substr(name.rfind('/') + 1);  // npos + 1 is 0
+  runtime_name_ = TRY(runtime_without_shim(engine_));
   return {};
 }
 

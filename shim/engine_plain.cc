@@ -147,6 +147,25 @@ Result<std::string> runtime_of_the_host() {
   return find_delegate_path("runc");
 }
 
+Result<std::string> runtime_without_shim(EngineClient& engine) {
+  std::string name = TRY(runtime_beside_ours(engine));
+  if (!name.empty()) return name;
+  const auto info = TRY(engine.call({"GET", "/info", "ask for the runtimes", nullptr, {200}}));
+  const bool docker = engine.kind() == ApiKind::docker;
+  const json& standard = docker ? at(info.body, {"DefaultRuntime"}) : at(info.body, {"host", "ociRuntime", "name"});
+  if (standard.is_string()) name = standard.get<std::string>();
+  return name.substr(name.rfind('/') + 1);  // npos + 1 is 0
+}
+
+Result<std::string> runtime_without_shim(ApiKind kind) {
+  if (kind == ApiKind::podman && std::getenv("CONTAINER_HOST") == nullptr) {
+    const std::string path = TRY(runtime_of_the_host());
+    return path.substr(path.rfind('/') + 1);
+  }
+  auto engine = TRY(EngineClient::connect(kind));
+  return runtime_without_shim(engine);
+}
+
 Result<bool> is_without_shim(const EngineRunRequest& request) {
   if (request.without_shim) return true;
   if (has_service_of_ours(request)) return false;

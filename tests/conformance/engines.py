@@ -17,6 +17,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / folder) for folder in ("engines", "runs")]
 
+import engine as engines
 import front
 from harness import Wrong, equal, names_in
 
@@ -77,6 +78,23 @@ def engine_alone(engine):
     return check
 
 
+# What the engine's own runtime makes of a whole policy: the walls stand, /proc is writable, and what cannot be counted is said.
+OBSERVED = {"kernel.bpf-map": "REFUSED", "files.open-passwd": "REFUSED", "files.self-comm": "ESCAPED", "ten.processes": "REFUSED", "network.out-tcp": "REFUSED"}
+
+
+def without_shim(bench):
+    bench.engine = "docker"
+    strict = (Path(__file__).resolve().parents[2] / "profiles" / "strict.yaml").read_text()
+    plain = {"name": "plain", "user_namespace": "host", "without_runtime": "[network, rootfs, privileges, syscalls, evidence]"}
+    Path("/etc/benchsand/profiles/plain.yaml").write_text(engines.changed(strict, plain))
+    done = subprocess.run([bench.program, "conformance", "--engine", "docker", "--no-shim", "--profile", "plain", "--format", "json", "--only", *OBSERVED],
+                          capture_output=True, text=True, timeout=120)
+    report = json.loads(done.stdout)
+    equal("verdicts", {case["id"]: case["verdict"] for case in report["cases"]}, OBSERVED)
+    equal("the ledger", next(case["host"] for case in report["cases"] if case["id"] == "kernel.bpf-map"), "not counted without benchsand's runtime")
+    equal("engine, delegate, exit status", (report["about"]["engine"], report["about"]["delegate"], done.returncode), ("docker without benchsand's runtime", "runc", 3))
+
+
 def cgroups_of(container):
     return [path for path, *_ in os.walk("/sys/fs/cgroup") if path.endswith(f"/{container}") and "/benchsand/" in path]
 
@@ -119,7 +137,7 @@ def main():
     bench = front.Front(given, ["docker", "podman"])
     scenarios = {engine: suite_on(engine) for engine in ("docker", "podman")}
     scenarios |= {f"{engine}-alone": engine_alone(engine) for engine in ("docker", "podman")}
-    scenarios["alone-and-killed"] = alone_and_killed
+    scenarios |= {"without-shim": without_shim, "alone-and-killed": alone_and_killed}
     return front.run_all(bench, {**scenarios, "comparison": comparison}, given.names or list(scenarios))
 
 

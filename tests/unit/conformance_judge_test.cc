@@ -208,3 +208,21 @@ TEST_CASE("only whole answers to what was asked count") {
   CHECK(told("a ok\nend\tok\n") == "0");
   CHECK(told("a\tok\nend\tno\n") == "1");
 }
+
+TEST_CASE("without benchsand's runtime nobody counts, and another layer may refuse") {
+  Case one = sample_case();
+  const auto works = scene("ok", 0);
+  SceneResult plain = scene("EACCES", 0);
+  CHECK(verdict(one, plain, works) == "ESCAPED: refused in another way: EACCES");
+  plain.counted = false;
+  CHECK(verdict(one, plain, works) == "REFUSED");
+  CHECK(judged(one, plain, works).host == "not counted without benchsand's runtime");
+  SceneResult absent = scene("ENOSYS", 0);
+  absent.counted = false;
+  CHECK(verdict(one, absent, works) == "REFUSED");
+  one.control.then.push_back("ENOSYS");
+  CHECK(verdict(one, absent, works) == "ESCAPED: refused in another way: ENOSYS");
+  SceneResult worked = scene("ok", 0);
+  worked.counted = false;
+  CHECK(verdict(one, worked, works) == "ESCAPED: it worked");
+}
