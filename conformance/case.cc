@@ -14,6 +14,7 @@ namespace benchsand::conformance {
 namespace {
 
 constexpr const char* kEither = "";
+constexpr std::size_t kLongestCommand = 900;  // the probe takes 1000 bytes
 
 // One mapping, whose values are texts.
 class CaseReader {
@@ -72,19 +73,10 @@ std::optional<Relaxation> relaxation_named(const std::string& name) {
 std::vector<HostFact> read_host_facts(const std::vector<std::string>& lines, Position position, Problems& problems) {
   std::vector<HostFact> facts;
   for (const auto& line : lines) {
-    constexpr std::array<std::pair<std::string_view, HostFact::Relation>, 3> kRelations = {
-        {{" = ", HostFact::Relation::equals},
-         {" >= ", HostFact::Relation::at_least},
-         {" <= ", HostFact::Relation::at_most}}};
-    const auto found = std::find_if(kRelations.begin(), kRelations.end(), [&](const auto& relation) {
-      return line.find(relation.first) != std::string::npos;
-    });
-    if (found == kRelations.end()) {
+    if (const auto fact = host_fact(line))
+      facts.push_back(*fact);
+    else
       problems.add(position, "host: 'PLACE = VALUE' is due, or >= or <=, not " + in_quotes(line));
-      continue;
-    }
-    const std::size_t at = line.find(found->first);
-    facts.push_back({line.substr(0, at), found->second, line.substr(at + found->first.size())});
   }
   return facts;
 }
@@ -134,10 +126,22 @@ void read_claim(CaseReader& reader, Position position, Case& one, Problems& prob
     problems.add(position, "control: without it nothing shows that " + in_quotes(one.id) + " can fail");
 }
 
+// The probe is told whose absence makes the attempt none, and the line that a shell gets. What one program tried cannot be told from
+// what another did, so each has a sandbox of its own.
+void read_program(CaseReader& reader, Position position, Case& one, Problems& problems) {
+  one.program = reader.text_if_there("program");
+  if (one.program.empty()) return;
+  if (one.program.find(' ') != std::string::npos) problems.add(position, "program: a name is due, without arguments");
+  if (one.verb.size() > kLongestCommand || one.verb.find_first_of("\t\n") != std::string::npos)
+    problems.add(position, "verb: a command line is due, of at most " + std::to_string(kLongestCommand) + " bytes");
+  one.verb = "program " + one.program + " " + one.verb;
+  one.alone = true;
+}
+
 Case read_case(const YamlNode& node, Problems& problems) {
   CaseReader reader(node, "case",
-                    {"id", "wall", "check", "attempt", "asserts", "verb", "expect", "layer", "ledger", "claim", "alone",
-                     "limits", "planted", "shown", "host", "control", "if_control"},
+                    {"id", "wall", "check", "attempt", "asserts", "verb", "program", "expect", "layer", "ledger",
+                     "claim", "alone", "limits", "planted", "shown", "host", "control", "if_control"},
                     problems);
   Case one;
   one.id = reader.text("id");
@@ -159,12 +163,24 @@ Case read_case(const YamlNode& node, Problems& problems) {
     if (number && (*number == 0 || *number > kChecks)) problems.add(check->position, "check: there are ten");
     if (number) one.check = static_cast<unsigned>(*number);
   }
+  read_program(reader, node.position, one, problems);
   read_claim(reader, node.position, one, problems);
   check_names(one, node.position, problems);
   return one;
 }
 
 }  // namespace
+
+std::optional<HostFact> host_fact(const std::string& line) {
+  constexpr std::array<std::pair<std::string_view, HostFact::Relation>, 3> kRelations = {
+      {{" = ", HostFact::Relation::equals},
+       {" >= ", HostFact::Relation::at_least},
+       {" <= ", HostFact::Relation::at_most}}};
+  for (const auto& [word, relation] : kRelations)
+    if (const std::size_t at = line.find(word); at != std::string::npos)
+      return HostFact{line.substr(0, at), relation, line.substr(at + word.size())};
+  return std::nullopt;
+}
 
 const std::string& Case::expected_of(const HostFacts& facts) const {
   static const std::string nothing;

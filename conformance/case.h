@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,7 +18,7 @@ namespace benchsand::conformance {
 
 // What the host must have seen of a case that has a sandbox of its own: "spent/output/bytes_used = 67108864" of the record's
 // evidence, "end/cause = memory", "stderr/kept <= 1048576", "outputs/NAME = absent" or `present`, "sink/connections >= 1" (sink.h), "refused/NAME = REASON".
-// Numbers, or texts for `=`.
+// Of calls that the ledger has refused: "refusals/socket AF_INET >= 1". Numbers, or texts for `=`.
 struct HostFact {
   enum class Relation { equals, at_least, at_most };
   std::string place;
@@ -38,6 +39,7 @@ struct Case {
   std::string id, wall, attempt, asserts;
   unsigned check = 0;                         // one of the ten, or 0
   std::string verb;                           // with arguments, as the probe takes it; {planted} is the planted file
+  std::string program;                        // whose command line the verb is; its root file system is the user's
   std::map<std::string, std::string> expect;  // outcome by delegate or by cgroup layout, or by "" where they agree
   std::string layer;                          // who refuses
   std::string ledger;                         // "CALL" or "CALL ARGUMENT", refused and counted once; empty: not counted
@@ -48,10 +50,14 @@ struct Case {
   std::string shown;                          // a word of the detail that must be there, e.g. "bytes=67108864"
   std::vector<HostFact> host;
   Control control;
-  std::map<std::string, std::string> if_control;  // outcome of the control that makes it inapplicable, and why
+  // What makes it inapplicable, and why: an outcome of the control, or a host fact of it, "sink/ipv6 = no".
+  std::map<std::string, std::string> if_control;
 
   const std::string& expected_of(const HostFacts& facts) const;
 };
+
+// "PLACE = VALUE" or with >= or <=; nothing: it is none.
+std::optional<HostFact> host_fact(const std::string& line);
 
 // Kind usage, with the place in the file `name`.
 Result<std::vector<Case>> parse_cases(const std::string& text, const std::string& name);

@@ -76,6 +76,9 @@ Result<void> check_engine(const SuiteRequest& request) {
                  " is no engine that runs without benchsand's runtime");
   if (request.profile == kEngineDefaults && !request.no_shim)
     return usage("profile " + request.profile + ": it is what an engine does by itself; say --no-shim too");
+  if (request.no_shim && !request.programs.empty())
+    return usage(
+        "--programs with --no-shim: refused calls are not counted there, and how a program ends shows nothing");
   return {};
 }
 
@@ -153,6 +156,9 @@ void add_command(CLI::App& app, char** arguments, const std::function<void(const
       "--no-shim", options->suite.no_shim,
       "containers of docker or podman without benchsand's runtime; the profile engine-defaults is what the "
       "engine does by itself");
+  command->add_option(
+      "--programs", options->suite.programs,
+      "a root file system with curl, git, ssh, pip and others, through which the network is attempted too");
   command->add_option("--only", options->suite.only, "cases, walls or groups by name, or `ten`: the ten checks");
   command->add_option("--write", options->writes,
                       "FORMAT=FILE: the report in this format too, a whole new file; can be repeated");

@@ -63,6 +63,11 @@ bool has_word(const std::string& detail, const std::string& word) {
 
 namespace {
 
+// A program says sentences, where the probe says words.
+bool shows(const Case& one, const std::string& detail) {
+  return one.program.empty() ? has_word(detail, one.shown) : detail.find(one.shown) != std::string::npos;
+}
+
 bool stands_under(const std::string& path, const json& outputs) {
   return std::any_of(outputs.begin(), outputs.end(), [&](const json& file) { return file.value("path", "") == path; });
 }
@@ -73,12 +78,25 @@ std::optional<std::string> reason_under(const std::string& path, const json& ref
   return std::nullopt;
 }
 
+// The calls that the supervisor refused and counted, "socket" or "socket AF_INET"; nothing: there is no ledger.
+std::optional<std::string> refusals_of(const std::string& call, const json& record) {
+  const json& rows = json_at(record, "/evidence/refusals/by_call");
+  if (!rows.is_array()) return std::nullopt;
+  std::uint64_t count = 0;
+  for (const json& row : rows) {
+    const std::string name = row.value("call", ""), argument = row.value("argument", "");
+    if (call == name || call == name + " " + argument) count += row.value("count", std::uint64_t{0});
+  }
+  return std::to_string(count);
+}
+
 }  // namespace
 
 // "/end/cause", "/evidence/spent/output/bytes_used/observed"; nothing where the record has no such place.
 std::optional<std::string> recorded(const json& record, const std::string& place) {
   const auto name = place.substr(place.find('/') + 1);
   if (place.starts_with("outputs/")) return stands_under(name, json_at(record, "/outputs")) ? "present" : "absent";
+  if (place.starts_with("refusals/")) return refusals_of(name, record);
   if (place.starts_with("refused/")) return reason_under(name, json_at(record, "/outputs_refused"));
   const bool own = place.starts_with("end/") || place.starts_with("stdout/") || place.starts_with("stderr/") ||
                    place.starts_with("sink/");
@@ -135,13 +153,32 @@ std::string control_text(const Control& control) {
   return (control.down.empty() ? "with " : "without ") + joined(parts, ", ");
 }
 
+namespace {
+
+std::string with_blank(const std::string& detail) {
+  return detail.empty() ? "" : " " + detail;
+}
+
+// What the host saw of a program's control: most of them fail there too, at somebody who hangs up.
+std::string reached_text(const Case& one, const SceneResult& control) {
+  std::string text;
+  for (const HostFact& fact : one.control.host)
+    text += "; " + fact.place + " " + recorded(control.record, fact.place).value_or("nowhere");
+  return text;
+}
+
+}  // namespace
+
 std::optional<Verdicted> judge_control(const Case& one, const SceneResult& control, const std::string& inside) {
   if (!control.fault.empty()) return unknown("its control could not be made: " + control.fault);
   const auto outcome = control_outcome(one, control);
   if (!outcome) return unknown("its control told nothing");
-  const auto inapplicable = one.if_control.find(*outcome);
-  if (inapplicable != one.if_control.end() && !stands_in(inside, one.control.then))
-    return Verdicted{CaseVerdict::inapplicable, inapplicable->second};
+  for (const auto& [why_not, reason] : one.if_control) {
+    const auto fact = host_fact(why_not);
+    const auto seen = fact ? recorded(control.record, fact->place) : std::nullopt;
+    const bool met = fact ? seen && agrees(*fact, *seen) : why_not == *outcome;
+    if (met && !stands_in(inside, one.control.then)) return Verdicted{CaseVerdict::inapplicable, reason};
+  }
   if (!stands_in(*outcome, one.control.then))
     return Verdicted{CaseVerdict::vacuous, "without the wall it came to " + *outcome + ", where " +
                                                joined(one.control.then, " or ") + " would show that it can be done"};
@@ -173,7 +210,7 @@ Verdicted judge_inside(const Case& one, const std::string& expected, const Scene
   if (inside == "unsupported" || inside == "timeout") return unknown("the probe could not attempt it: " + inside);
   if (inside != expected && !is_refused_by_another(one, inside, strict))
     return {CaseVerdict::escaped, (inside == "ok" ? "it worked" : "refused in another way: " + inside)};
-  if (!one.shown.empty() && !has_word(detail_of(one, strict), one.shown))
+  if (!one.shown.empty() && !shows(one, detail_of(one, strict)))
     return {CaseVerdict::escaped, "the probe told " + detail_of(one, strict) + ", not " + one.shown};
   if (!host.missing.empty()) return unknown(host.missing);
   if (!host.contradicts.empty()) return unknown("the host contradicts: " + host.contradicts);
@@ -186,6 +223,7 @@ Verdicted verdict_of(const Case& one, const std::string& expected, const SceneRe
   if (!strict.broken_walls.empty()) return unknown("walls of its sandbox did not hold: " + strict.broken_walls);
   const auto inside = outcome_of(one, strict);
   if (!inside) return unknown("the probe told nothing of it");
+  if (*inside == "missing") return unknown("the root file system has no program " + one.program);
   if (one.limit) return judge_limit(expected, *inside);
   if (control == nullptr) return unknown("it has no control");
   if (const auto without = judge_control(one, *control, *inside)) return *without;
@@ -253,10 +291,12 @@ CaseResult judge_case(const Case& one, const HostFacts& host_facts, const SceneR
   result.asserts = one.asserts;
   result.expected = expected + (one.limit ? "" : " by " + one.layer) + (one.shown.empty() ? "" : ", " + one.shown);
   const std::string detail = detail_of(one, strict);
-  result.inside = outcome_of(one, strict).value_or("nothing") + (detail.empty() ? "" : " " + detail);
+  result.inside = outcome_of(one, strict).value_or("nothing") + with_blank(detail);
   result.host = host.text;
-  if (control != nullptr && !one.limit)
+  if (control != nullptr && !one.limit) {
     result.control = control_text(one.control) + ": " + control_outcome(one, *control).value_or("nothing");
+    if (!one.program.empty()) result.control += with_blank(detail_of(one, *control)) + reached_text(one, *control);
+  }
   auto judged = verdict_of(one, expected, strict, control, host);
   result.verdict = judged.verdict;
   result.reason = std::move(judged.reason);

@@ -76,6 +76,9 @@ void head(Page& page, const SuiteReport& report) {
             markdown_prose(about.profile) + " (" + short_digest(about.profile_sha256) + "), probe " +
             short_digest(about.probe_sha256) + ", cases " + short_digest(about.cases_sha256) + ", " +
             markdown_prose(about.created) + ".");
+  if (!report.lacks_programs) return;
+  page.line();
+  page.line(std::string(kLacksPrograms) + ".");
 }
 
 // First, so that no cap takes them.

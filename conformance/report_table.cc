@@ -156,13 +156,18 @@ std::string whose(const SuiteReport& report) {
   return words.empty() ? words : "NOT BENCHSAND  " + ascii_text(words) + "\n";
 }
 
+std::string lacks_programs(const SuiteReport& report) {
+  return report.lacks_programs ? std::string("\nnotice      ") + kLacksPrograms + "\n" : "";
+}
+
 }  // namespace
 
 std::string report_table(const SuiteReport& report, std::size_t width, bool colour) {
   const Ink ink(colour);
   return whose(report) + head(report.about) + "\n" + ten(report, width, ink) + further(report, width, ink) +
-         failed(report, ink) + (whose_walls(report.about).empty() ? limits_gone(report) : "") + "\n" + whose(report) +
-         summary_line(report) + "\n" + (passes(report) ? ink.good("PASSED") : ink.bad("FAILED")) + "\n";
+         failed(report, ink) + (whose_walls(report.about).empty() ? limits_gone(report) : "") + lacks_programs(report) +
+         "\n" + whose(report) + summary_line(report) + "\n" +
+         (passes(report) ? ink.good("PASSED") : ink.bad("FAILED")) + "\n";
 }
 
 }  // namespace benchsand::conformance

@@ -14,14 +14,22 @@ namespace {
 
 constexpr std::size_t kLongestTold = 4 << 20;
 
+// A folder that every distribution has and leaves empty.
+constexpr const char* kProbeAmongPrograms = "/srv";
+
+json input_of(const std::string& source, const std::string& target) {
+  return json::array({{{"source", source}, {"target", target}}});
+}
+
 // YAML reads JSON.
 std::string task_text(const Stage& stage, const SceneOrder& order) {
-  json command = json::array({"/probe"});
-  if (!order.deadline_ms.empty()) command = {"/probe", "--deadline", order.deadline_ms};
+  const bool own = order.programs.empty();
+  json command = json::array({own ? "/probe" : kProbeAmongPrograms + std::string("/probe")});
+  if (!order.deadline_ms.empty()) command.insert(command.end(), {"--deadline", order.deadline_ms});
   for (const auto& verb : order.verbs) command.push_back(verb);
-  json task = {{"name", "conformance"}, {"rootfs", stage.path("rootfs")}, {"command", command}};
-  if (order.grant)
-    task["inputs"] = json::array({{{"source", stage.path("planted")}, {"target", stage.path("planted")}}});
+  json task = {{"name", "conformance"}, {"rootfs", own ? stage.path("rootfs") : order.programs}, {"command", command}};
+  if (order.grant) task["inputs"] = input_of(stage.path("planted"), stage.path("planted"));
+  if (!own) task["inputs"] = input_of(stage.path("tools"), kProbeAmongPrograms);
   // The version must come first.
   return "{\"benchsand\": 1, " + task.dump().substr(1) + "\n";
 }
@@ -71,7 +79,9 @@ Result<std::string> run_direct(const Host& host, const TaskRequest& task, const 
   scene.record = report.record;
   if (!sink) return report.results;
   const Reached reached = TRY(sink->reached());
-  scene.record["sink"] = {{"connections", reached.connections}, {"datagrams", reached.datagrams}};
+  scene.record["sink"] = {{"connections", reached.connections},
+                          {"datagrams", reached.datagrams},
+                          {"ipv6", TRY(sys::exists(sys::kHere, "/proc/net/if_inet6")) ? "yes" : "no"}};
   return report.results;
 }
 

@@ -22,6 +22,7 @@ struct SceneOrder {
   bool without_shim = false;
   std::vector<std::string> look_for = {};  // in the output, of a container of the engine's own
   std::string deadline_ms = {};            // of each attempt; empty: as the probe has it
+  std::string programs = {};               // a root file system in place of the stage's, which has more than the probe
 };
 
 // The limits with which hundreds of attempts fit into one sandbox.

@@ -1,10 +1,9 @@
-// A network namespace of the suite's own, in which it answers to every address that the cases try, on the loopback interface: what
-// is refused in a whole sandbox has to get through here, and no packet can leave the host.
+// A network namespace of the suite's own, in which a process answers to every address that the cases try, on the loopback interface:
+// what is refused in a whole sandbox has to get through here, and no packet can leave the host.
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
+#include <utility>
 
 #include "shim/helper_process.h"
 #include "shim/sys.h"
@@ -14,6 +13,8 @@ namespace benchsand::conformance {
 struct Reached {
   std::uint64_t connections = 0, datagrams = 0;
 };
+
+struct SinkSockets;
 
 class Sink {
  public:
@@ -25,10 +26,11 @@ class Sink {
   Result<Reached> reached();
 
  private:
-  static Result<Sink> of(const HelperProcess& helper);
-
-  Fd namespace_;
-  std::vector<Fd> listeners_, receivers_;
+  static Result<Sink> of(const char* call, const char* object, int (*work)(SinkSockets&, int), int descriptor);
+  Sink(HelperProcess helper, Fd network, Fd asks)
+      : helper_(std::move(helper)), namespace_(std::move(network)), asks_(std::move(asks)) {}
+  HelperProcess helper_;
+  Fd namespace_, asks_;
 };
 
 }  // namespace benchsand::conformance

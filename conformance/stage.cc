@@ -55,9 +55,11 @@ Stage::~Stage() {
 Result<void> Stage::fill(const std::string& probe) {
   const std::string program = TRY(sys::read_file(sys::kHere, probe, kLargestProbe));
   probe_sha256_ = sha256_hex(program);
-  for (const char* folder : {"", "rootfs", "rootfs/dev", "rootfs/proc", "rootfs/etc", "rootfs/output", "planted"})
+  for (const char* folder :
+       {"", "rootfs", "rootfs/dev", "rootfs/proc", "rootfs/etc", "rootfs/output", "planted", "tools"})
     TRY_VOID(sys::mkdirat(sys::kHere, path(folder), 0755));
-  TRY_VOID(sys::create_file(sys::kHere, path("rootfs/probe"), program, 0755));
+  for (const char* name : {"rootfs/probe", "tools/probe"})
+    TRY_VOID(sys::create_file(sys::kHere, path(name), program, 0755));
   TRY_VOID(sys::create_file(sys::kHere, path("rootfs/setuid-probe"), program, 0755));
   if (::chmod(path("rootfs/setuid-probe").c_str(), 04755) != 0) return sys_error("chmod", "setuid-probe", errno);
   TRY_VOID(sys::create_file(sys::kHere, path("rootfs/etc/passwd"), "root:x:0:0:root:/:/probe\n", 0644));

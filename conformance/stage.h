@@ -1,4 +1,4 @@
-// The folder in which the suite works: the root file system with the probe, the planted file, and the results of each sandbox. It is
+// The folder in which the suite works: the root file system with the probe, the probe alone, the planted file, and the results of each sandbox. It is
 // gone with the suite; of one that was killed `benchsand gc` takes it away.
 #pragma once
 

@@ -21,6 +21,8 @@ struct SuiteRequest {
       {};                // of it, where it is Docker or Podman with benchsand's runtime, whose delegate is crun
   bool no_shim = false;  // without benchsand's runtime
   std::string profile = "strict";
+  std::string programs =
+      {};  // a root file system with the programs of cases/programs.yaml; empty: those are not attempted
   std::vector<std::string> only;  // ids, walls, groups (what is before the first dot), or "ten"; empty: all
   std::function<void(const std::string& text)> progress;  // a line that replaces the one before; null: none
 };

@@ -49,10 +49,15 @@ struct SuiteAbout {
 struct SuiteReport {
   SuiteAbout about;
   std::vector<CaseResult> cases;
+  bool lacks_programs = false;  // all was asked for, and nobody gave the root file system of the ordinary programs
 };
 
 // "these are the walls of docker, and none of benchsand's", of a report that could be taken for one of benchsand's; empty else.
 std::string whose_walls(const SuiteAbout& about);
+// What is said then.
+inline constexpr const char* kLacksPrograms =
+    "curl, git, ssh, pip and other ordinary programs were not attempted: --programs ROOTFS names a root file system "
+    "that has them";
 
 bool passes(CaseVerdict verdict);        // refused, inapplicable, confirmed_limit, limit_gone
 bool passes(const SuiteReport& report);  // there are cases, and each passes

@@ -27,12 +27,14 @@ bool keep_only(const std::array<int, 3>& wanted) {
   return ::syscall(SYS_close_range, count, ~0U, 0) == 0;
 }
 
-[[noreturn]] void run_child(const std::array<int, 3>& wanted, const std::function<int(int)>& work) {
+[[noreturn]] void run_child(const std::array<int, 3>& wanted, const std::function<int(int)>& work,
+                            const HelperProcess::Stay& stay) {
   sigset_t none;
   ::sigemptyset(&none);
   if (::sigprocmask(SIG_SETMASK, &none, nullptr) != 0 || !keep_only(wanted)) ::_exit(127);
   const int failed = work(kDescriptor);
   if (::write(kReport, &failed, sizeof failed) != sizeof failed) ::_exit(127);
+  if (stay && failed == 0) stay(kLifeline);
   char nothing = 0;
   while (::read(kLifeline, &nothing, 1) < 0 && errno == EINTR) {
   }
@@ -42,11 +44,11 @@ bool keep_only(const std::array<int, 3>& wanted) {
 }  // namespace
 
 Result<HelperProcess> HelperProcess::start(const std::string& call, const std::string& object,
-                                           const std::function<int(int)>& work, int descriptor) {
+                                           const std::function<int(int)>& work, int descriptor, const Stay& stay) {
   sys::Pipe lifeline = TRY(sys::pipe()), report = TRY(sys::pipe());
   const pid_t pid = ::fork();
   if (pid < 0) return sys_error("fork", "a helper process", errno);
-  if (pid == 0) run_child({lifeline.read.get(), report.write.get(), descriptor}, work);
+  if (pid == 0) run_child({lifeline.read.get(), report.write.get(), descriptor}, work, stay);
   HelperProcess helper(pid, std::move(lifeline.write));
   report.write.reset();
   int failed = 0;

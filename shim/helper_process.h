@@ -11,10 +11,12 @@ namespace benchsand {
 
 class HelperProcess {
  public:
+  // What it does in place of waiting, until the pipe that it is given ends. System calls alone, too.
+  using Stay = std::function<void(int lifeline)>;
   // Returns once the child has reported. `work` runs in it, between fork and exit: system calls alone. It is given its copy of
   // `descriptor` (-1: it needs none) and returns 0 or errno, which is an error here: "CALL OBJECT: strerror".
   static Result<HelperProcess> start(const std::string& call, const std::string& object,
-                                     const std::function<int(int)>& work, int descriptor = -1);
+                                     const std::function<int(int)>& work, int descriptor = -1, const Stay& stay = {});
   HelperProcess(HelperProcess&& other) noexcept
       : pid_(std::exchange(other.pid_, -1)), lifeline_(std::move(other.lifeline_)) {}
   HelperProcess& operator=(HelperProcess&&) = delete;

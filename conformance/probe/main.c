@@ -1,6 +1,7 @@
-// usage: probe [--deadline MS] VERB[:ARG[:ARG…]]…
+// usage: probe [--deadline MS] VERB[:ARG[:ARG…]]… | "program NAME COMMAND LINE"…
 // Each verb is attempted in a child of its own. A line for each, whole or not at all: VERB[:ARG…] TAB OUTCOME [TAB DETAIL].
-// OUTCOME is ok, empty, an errno's name, the name of the signal that the child died of, timeout, or unsupported. The last line is
+// OUTCOME is ok, empty, an errno's name, the name of the signal that the child died of, timeout, or unsupported; of a program
+// missing, or exit-STATUS. The last line is
 // `end TAB ok`: without it the answer is not whole. An argument with colons stands in brackets: connect:[::1]:80.
 #define _GNU_SOURCE
 #include <errno.h>
@@ -51,6 +52,18 @@ void tell(const char* key, const char* format, ...) {
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
   tell_bytes(key, text, strlen(text));
+}
+
+void tell_line(const char* bytes, size_t count) {
+  char* const detail = report.detail;
+  size_t used = 0;
+  for (size_t i = 0; i < count && used + 8 < sizeof report.detail; ++i) {
+    const unsigned char byte = bytes[i] == '\n' || bytes[i] == '\r' ? ' ' : (unsigned char)bytes[i];
+    const int plain = byte >= ' ' && byte < 0x7f && byte != '\\';
+    if (byte == ' ' && (used == 0 || detail[used - 1] == ' ')) continue;
+    used += (size_t)snprintf(detail + used, sizeof report.detail - used, plain ? "%c" : "\\x%02x", byte);
+  }
+  while (used > 0 && detail[used - 1] == ' ') detail[--used] = '\0';
 }
 
 int outcome(long result) {
@@ -129,20 +142,30 @@ static int make_attempt(const char* name, const struct attempt* attempt) {
   return kUnsupported;
 }
 
+static int attempt_text(char* text) {
+  static const char program[] = "program ";
+  if (strncmp(text, program, sizeof program - 1) == 0) return run_program(text + sizeof program - 1);
+  struct attempt attempt;
+  return split(text, &attempt) ? kUnsupported : make_attempt(text, &attempt);
+}
+
 static void attempt_in_child(const char* text) {
   char copy[kLongestVerb];
-  struct attempt attempt;
   setpgid(0, 0);
   snprintf(copy, sizeof copy, "%s", text);
-  report.outcome = split(copy, &attempt) ? kUnsupported : make_attempt(copy, &attempt);
+  report.outcome = attempt_text(copy);
   if (write(report_descriptor, &report, sizeof report) != (ssize_t)sizeof report) _exit(1);
   _exit(0);
 }
 
 static const char* outcome_name(int number) {
+  static char exited[32];
   if (number == 0) return "ok";
   if (number == kEmpty) return "empty";
   if (number == kUnsupported) return "unsupported";
+  if (number == kMissing) return "missing";
+  snprintf(exited, sizeof exited, "exit-%d", number - kExited);
+  if (number > kExited) return exited;
   return errno_name(number);
 }
 

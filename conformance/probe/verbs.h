@@ -9,6 +9,8 @@
 enum {
   kEmpty = -1,        // it worked, and nothing was there: a masked file, no descriptor, no place that takes a write
   kUnsupported = -2,  // no such verb, or not with these arguments
+  kMissing = -3,      // there is no such program in the root file system
+  kExited = 100000,   // ... and the exit status of a program: `exit-7`
 };
 
 enum { kMostArguments = 8 };
@@ -39,6 +41,8 @@ extern const struct verb kFileVerbs[], kPlaceVerbs[], kMountVerbs[], kNamespaceV
 // A word of the detail, with every byte escaped that is not plain text.
 __attribute__((format(printf, 2, 3))) void tell(const char* key, const char* format, ...);
 void tell_bytes(const char* key, const char* bytes, size_t count);
+// Instead of words: what a program said, blanks kept and line ends as blanks.
+void tell_line(const char* bytes, size_t count);
 
 // The result of a call as an outcome.
 int outcome(long result);
@@ -52,4 +56,6 @@ extern int report_descriptor;
 
 // How a child ended, as an outcome: exit status 0 is `ok`, another one is an errno.
 int outcome_of_child(int pid);
+// "NAME COMMAND LINE", by the shell that is there.
+int run_program(char* name);
 double seconds_now(void);

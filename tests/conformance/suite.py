@@ -76,6 +76,61 @@ def every_wall_is_noticed(args):
     print(f"ok   {len(rows)} walls taken down in turn, each noticed")
 
 
+CACHE = Path(os.environ.get("BENCHSAND_CACHE", "/var/cache/benchsand"))
+FEW_PROGRAMS = ("programs.curl-name", "programs.git-push-ssh", "programs.python-requests")
+
+
+def programs_of(args, rootfs, *only):
+    """The cases of ordinary programs in that root file system, by id; the exit status; how long it took."""
+    words = [args.program, "conformance", "--engine", args.engine, "--profile", args.profile, "--format", "json", "--programs", str(rootfs)]
+    for word in only:
+        words += ["--only", word]
+    started = time.monotonic()
+    done = subprocess.run(words, capture_output=True, text=True, timeout=100 * args.slow)
+    require(done.returncode in (0, 3), f"--programs: exit status {done.returncode}: {done.stderr}")
+    return {case["id"]: case for case in json.loads(done.stdout)["cases"]}, done.returncode, time.monotonic() - started
+
+
+def ordinary_programs(args):
+    rootfs = CACHE / "programs-rootfs"
+    require(rootfs.is_dir(), f"there is no {rootfs}: tests/setup/rootfs.sh programs makes it")
+    cases, status, seconds = programs_of(args, rootfs, *(FEW_PROGRAMS if args.plain else ("programs",)))
+    wrong = [f"{case['id']}: {case['verdict']}: {case['reason']}; inside {case['inside']}, control {case['control']}"
+             for case in cases.values() if case["verdict"] not in ("REFUSED", "INAPPLICABLE")]
+    require(not wrong, "\n".join(wrong))
+    require(status == 0, f"exit status {status} although every program was refused")
+    require(len(cases) >= (len(FEW_PROGRAMS) if args.plain else 25), f"only {len(cases)} programs")
+    print(f"ok   {args.engine}: {len(cases)} attempts through ordinary programs ({seconds:.0f} s)")
+
+
+# A curl that ends as if it had been refused; what it did before; what must come of it.
+LYING_CURLS = {
+    "never tries": ("", "VACUOUS", "without the wall it came to exit-7, where ok would show that it can be done"),
+    "tries only where somebody answers": ("grep -q 128.0.0.1 /proc/net/fib_trie && exec wget -q -O - http://192.0.2.1/",
+                                          "UNKNOWN", "the host contradicts: refusals/socket AF_INET is 0, not 1"),
+}
+
+
+def lying_programs(args):
+    """A root file system of a static busybox, in which curl is a script."""
+    with tempfile.TemporaryDirectory() as folder:
+        rootfs = Path(folder, "rootfs")
+        shutil.copytree(CACHE / "tiny-rootfs", rootfs, symlinks=True)
+        (rootfs / "srv").mkdir(exist_ok=True)
+        for path in (Path(folder), rootfs):
+            path.chmod(0o755)
+        for name, (before, verdict, reason) in LYING_CURLS.items():
+            curl = rootfs / "bin/curl"
+            curl.write_text(f"#!/bin/sh\n{before}\necho \"curl: (7) Couldn't connect to server\" >&2\nexit 7\n")
+            curl.chmod(0o755)
+            cases, status, _ = programs_of(args, rootfs, "programs.curl-http", "programs.git-clone-git")
+            seen = {id: (case["verdict"], case["reason"]) for id, case in cases.items()}
+            require(status == 3 and seen == {"programs.curl-http": (verdict, reason),
+                                             "programs.git-clone-git": ("UNKNOWN", "the root file system has no program git")},
+                    f"a curl that {name}: exit status {status}, {seen}")
+            print(f"ok   a curl that {name}: {verdict}; no git: UNKNOWN")
+
+
 def killed_suite(args):
     """Killed in the middle: what is left, gc takes away."""
     before = left_behind()
@@ -131,17 +186,19 @@ def main():
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--slow", type=int, default=1)
     parser.add_argument("--profile", default="strict")
-    parser.add_argument("--plain", action="store_true", help="without the probes that lie, which a compiler makes")
+    parser.add_argument("--plain", action="store_true", help="without the probes that lie, which a compiler makes, and with few ordinary programs: for the guest")
     args = parser.parse_args()
     if os.geteuid() != 0:
         print("SKIP: must be root")
         return 77
     try:
         whole_suite(args)
+        ordinary_programs(args)
         every_wall_is_noticed(args)
         killed_suite(args)
         if not args.plain:
             lying_probes(args)
+            lying_programs(args)
     except Wrong as wrong:
         print(f"FAIL {wrong}")
         return 1

@@ -35,6 +35,30 @@ TEST_CASE("a helper process keeps what it needs and nothing else, and no signal 
   CHECK(::sigprocmask(SIG_SETMASK, &none, nullptr) == 0);
 }
 
+TEST_CASE("a helper process can do something while it stays, and ends with its owner") {
+  auto ends = sys::pipe();
+  REQUIRE(ends);
+  {
+    const auto helper = HelperProcess::start(
+        "stay", "here", [](int) { return 0; }, ends->write.get(),
+        [](int lifeline) {
+          const char given = static_cast<char>('0' + lifeline);
+          static_cast<void>(::write(2, &given, 1));
+        });
+    if (!helper) FAIL(helper.error().message);
+    ends->write.reset();
+    char bytes[2] = {};
+    CHECK(::read(ends->read.get(), bytes, sizeof bytes) == 1);
+    CHECK(bytes[0] == '0');
+    CHECK(::kill(helper->pid(), 0) == 0);
+  }
+  char nothing = 0;
+  CHECK(::read(ends->read.get(), &nothing, 1) == 0);
+  const auto failed = HelperProcess::start(
+      "try", "it", [](int) { return EPERM; }, -1, [](int) { ::pause(); });
+  REQUIRE_FALSE(failed);
+}
+
 TEST_CASE("what fails in a helper process is an error here") {
   const auto failed = HelperProcess::start("try", "it", [](int) { return EPERM; });
   REQUIRE_FALSE(failed);

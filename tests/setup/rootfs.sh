@@ -1,5 +1,5 @@
 #!/bin/sh
-# usage: rootfs.sh tiny|python|native|node|jvm|build|image [DIR]
+# usage: rootfs.sh tiny|python|native|node|jvm|build|programs|image [DIR]
 #
 # Makes a root file system from the distribution's packages, once, and prints its directory:
 #   tiny    a static busybox and its links
@@ -8,6 +8,7 @@
 #   node    the essential packages and Node.js
 #   jvm     the essential packages and a JDK without graphics
 #   build   the essential packages, compilers for C and C++, make, CMake, Ninja, git
+#   programs  curl, git, ssh and others that reach out, for benchsand conformance --programs
 #   image   what the Dockerfile starts from: apt, and everything that benchsand is built with and runs on
 # DIR defaults to ${BENCHSAND_CACHE:-/var/cache/benchsand}/KIND-rootfs. An existing one is used as it is: a half-built
 # one never bears that name. Remove the directory to have it built again; image is, when its packages have changed.
@@ -61,6 +62,9 @@ build_jvm() {
     --essential-hook='mkdir -p "$1/usr/share/man/man1"'
 }
 build_build() { from_packages "$1" gcc,g++,make,cmake,ninja-build,git; }
+build_programs() {
+  from_packages "$1" apt,bind9-dnsutils,curl,git,iputils-ping,netcat-openbsd,openssh-client,perl-base,python3-pip,python3-requests,wget
+}
 # Whole packages, with their documentation; the lists of packages.sh, so that nothing is left to be fetched.
 image_packages() { "$(dirname "$0")/packages.sh" --list build run | tr '\n' ','; }
 build_image() {
@@ -76,9 +80,9 @@ build_image() {
 kind=${1:-}
 cache=${BENCHSAND_CACHE:-/var/cache/benchsand}
 case $kind in
-  tiny | python | native | node | jvm | build | image) ;;
+  tiny | python | native | node | jvm | build | programs | image) ;;
   *)
-    say "usage: rootfs.sh tiny|python|native|node|jvm|build|image [DIR]"
+    say "usage: rootfs.sh tiny|python|native|node|jvm|build|programs|image [DIR]"
     exit 2 ;;
 esac
 dir=${2:-$cache/$kind-rootfs}

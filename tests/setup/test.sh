@@ -10,7 +10,7 @@ export BENCHSAND_CACHE
 "$setup/packages.sh"
 "$setup/host.sh"
 # Two at a time, and while the compiler works: they wait for the mirror as often as for the processor.
-printf '%s\n' build image jvm node native python tiny | xargs -P 2 -n 1 "$setup/rootfs.sh" >/dev/null &
+printf '%s\n' build image jvm node native programs python tiny | xargs -P 2 -n 1 "$setup/rootfs.sh" >/dev/null &
 systems=$!
 trap 'kill "$systems" 2>/dev/null || true' EXIT
 for tests in unit_tests host_tests; do

@@ -59,6 +59,52 @@ TEST_CASE("what is wrong with a case is said with its place") {
   CHECK(problem("    layer", "    colour: red\n    layer").find("colour") != std::string::npos);
 }
 
+TEST_CASE("an attempt through a program: its command line, alone in a sandbox") {
+  const auto with = [](const std::string& verb, const std::string& program) {
+    std::string changed = kGood;
+    return parse_cases(
+        changed.replace(changed.find("verb: bpf-map"), 13, "verb: " + verb + "\n    program: " + program), "x.yaml");
+  };
+  const auto good = with("curl -sS http://[::1]/", "curl");
+  REQUIRE(good);
+  CHECK(good->front().verb == "program curl curl -sS http://[::1]/");
+  CHECK(good->front().program == "curl");
+  CHECK(good->front().alone);
+  const auto problem_of = [&](const std::string& verb, const std::string& program) {
+    const auto parsed = with(verb, program);
+    REQUIRE_FALSE(parsed);
+    return parsed.error().message.substr(0, parsed.error().message.find('\n'));
+  };
+  CHECK(problem_of("curl x", "curl x") == "x.yaml:3:5: error: program: a name is due, without arguments");
+  const std::string long_line = "x.yaml:3:5: error: verb: a command line is due, of at most 900 bytes";
+  CHECK(problem_of("\"curl\\tx\"", "curl") == long_line);
+  CHECK(problem_of("\"curl\\nx\"", "curl") == long_line);
+  CHECK(problem_of("curl " + std::string(900, 'x'), "curl") == long_line);
+  CHECK(with("curl " + std::string(895, 'x'), "curl"));
+}
+
+TEST_CASE("every attempt through a program is counted for itself, whole and in its control") {
+  const auto cases = builtin_cases();
+  REQUIRE(cases);
+  std::set<std::string> programs;
+  for (const Case& one : cases->list) {
+    CAPTURE(one.id);
+    CHECK(one.program.empty() == !one.id.starts_with("programs."));
+    if (one.program.empty()) continue;
+    programs.insert(one.program);
+    REQUIRE(one.host.size() == 1);
+    CHECK(one.host[0].place.starts_with("refusals/socket AF_INET"));
+    CHECK(one.host[0].value == "1");
+    REQUIRE(one.control.host.size() == 1);
+    CHECK(one.control.host[0].place.starts_with("sink/"));
+    CHECK(one.control.host[0].relation == HostFact::Relation::at_least);
+    // By what it ended with alone nothing is inapplicable: a program says what it likes.
+    for (const auto& [fact, reason] : one.if_control) CHECK(host_fact(fact));
+  }
+  for (const char* due : {"curl", "wget", "git", "pip", "ssh", "dig", "getent", "python3"})
+    CHECK(programs.contains(due));
+}
+
 TEST_CASE("the shipped cases: every one of the ten, and enough beside them") {
   const auto cases = builtin_cases();
   if (!cases) FAIL(cases.error().message);

@@ -142,6 +142,10 @@ TEST_CASE("Markdown: failures first, then the ten, then the walls") {
   CHECK(has(report_markdown(suite::good()),
             "| 4 | the thirty-third process | 1 | REFUSED | `ledger: bpf EPERM 1 of 1` |\n"));
   CHECK_FALSE(has(report_markdown(suite::good()), "## Failures"));
+  auto lacking = suite::good();
+  CHECK_FALSE(has(report_markdown(lacking), "--programs"));
+  lacking.lacks_programs = true;
+  CHECK(has(report_markdown(lacking), "\n\ncurl, git, ssh, pip and other ordinary programs were not attempted: "));
   CHECK_FALSE(has(text, "Cut:"));
 }
 

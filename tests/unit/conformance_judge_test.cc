@@ -133,6 +133,54 @@ TEST_CASE("what the host must have seen is read from the record") {
   CHECK(with({"refused/none", equals, "a symbolic link"}) == "UNKNOWN: the record has no refused/none");
 }
 
+TEST_CASE("through a program: what the ledger has, and who came to the sink, and never how it ended alone") {
+  using enum HostFact::Relation;
+  Case one = sample_case();
+  one.verb = "program curl curl http://192.0.2.1/";
+  one.program = "curl";
+  one.alone = true;
+  one.ledger.clear();
+  one.expect = {{"", "exit-7"}};
+  one.shown = "Permission denied";
+  one.host = {{"refusals/socket AF_INET", at_least, "1"}};
+  one.control.host = {{"sink/connections", at_least, "1"}};
+  one.control.then = {"exit-7", "ok"};
+  one.if_control = {{"sink/ipv6 = no", "this kernel has no IPv6"}};
+  const auto ended = [&](const std::string& how, std::uint64_t refused, std::uint64_t came) {
+    SceneResult result;
+    read_told(one.verb + "\t" + how + "\nend\tok\n", {one.verb}, result);
+    result.record = {{"sink", {{"connections", came}, {"ipv6", "yes"}}}};
+    auto& rows = result.record["evidence"]["refusals"]["by_call"] = nlohmann::json::array();
+    // Those of other families and calls are none of it.
+    rows.push_back({{"call", "socket"}, {"argument", "AF_INET6"}, {"count", 5}});
+    rows.push_back({{"call", "connect"}, {"argument", "AF_INET"}, {"count", 5}});
+    if (refused > 0) rows.push_back({{"call", "socket"}, {"argument", "AF_INET"}, {"count", refused}});
+    return result;
+  };
+  const std::string said = "exit-7\tcurl: Permission denied.";
+  const auto came = ended("exit-7\tcurl: hung up", 0, 2);
+  const auto result = judged(one, ended(said, 3, 0), came);
+  CHECK(verdict(result) == "REFUSED");
+  CHECK(result.inside == "exit-7 curl: Permission denied.");
+  CHECK(result.host == "refusals/socket AF_INET 3");
+  CHECK(result.control == "without seccomp: exit-7 curl: hung up; sink/connections 2");
+  CHECK(verdict(one, ended(said, 0, 0), came) == "UNKNOWN: the host contradicts: refusals/socket AF_INET is 0, not 1");
+  CHECK(verdict(one, ended(said, 3, 0), ended("exit-7", 0, 0)) ==
+        "VACUOUS: in its control the host saw sink/connections 0, not 1");
+  CHECK(verdict(one, ended("exit-7\tcurl: no such host", 3, 0), came) ==
+        "ESCAPED: the probe told curl: no such host, not Permission denied");
+  CHECK(verdict(one, ended("missing", 0, 0), ended("missing", 0, 0)) ==
+        "UNKNOWN: the root file system has no program curl");
+  auto old_kernel = ended("exit-7", 0, 0);
+  old_kernel.record["sink"]["ipv6"] = "no";
+  CHECK(verdict(one, ended(said, 3, 0), old_kernel).starts_with("VACUOUS: "));
+  one.control.then = {"ok"};
+  CHECK(verdict(one, ended(said, 3, 0), old_kernel) == "INAPPLICABLE: this kernel has no IPv6");
+  auto no_ledger = ended(said, 0, 0);
+  no_ledger.record.erase("evidence");
+  CHECK(verdict(one, no_ledger, ended("ok", 0, 1)) == "UNKNOWN: the record has no refusals/socket AF_INET");
+}
+
 TEST_CASE("a planted file that was opened, or that nobody could watch") {
   Case one = sample_case();
   one.ledger.clear();

@@ -137,6 +137,15 @@ TEST_CASE("the table tells failures again, the worst first, with the reason") {
   CHECK_FALSE(has(table, "\nREFUSED case"));
 }
 
+TEST_CASE("what was asked for as a whole, but for the ordinary programs, says so") {
+  auto report = suite::good();
+  CHECK_FALSE(has(report_table(report, 0, false), "--programs"));
+  report.lacks_programs = true;
+  CHECK(has(report_table(report, 0, false),
+            "\nnotice      curl, git, ssh, pip and other ordinary programs were not attempted: --programs ROOTFS names "
+            "a root file system that has them\n"));
+}
+
 TEST_CASE("the table of nothing fails") {
   CHECK(report_table(suite::report({}), 0, false).ends_with("\nno attempt was made\nFAILED\n"));
 }
