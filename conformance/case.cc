@@ -15,6 +15,7 @@ namespace {
 
 constexpr const char* kEither = "";
 constexpr std::size_t kLongestCommand = 900;  // the probe takes 1000 bytes
+constexpr const char* kBy = " by ";
 
 // One mapping, whose values are texts.
 class CaseReader {
@@ -116,6 +117,14 @@ void check_names(const Case& one, Position position, Problems& problems) {
     problems.add(position, "id: " + in_quotes(one.id) + " is not of a-z 0-9 . -");
 }
 
+// In the sandbox of all the others there is one set of limits, and nobody watches the planted file.
+void check_company(const Case& one, Position position, Problems& problems) {
+  if (one.alone) return;
+  if (!one.limits.empty() || one.planted || !one.control.limits.empty() || one.control.grant)
+    problems.add(position,
+                 "alone: with limits, `planted` or `grant` " + in_quotes(one.id) + " needs a sandbox of its own");
+}
+
 void read_claim(CaseReader& reader, Position position, Case& one, Problems& problems) {
   const std::string claim = reader.text_if_there("claim");
   one.limit = claim == "limit";
@@ -141,7 +150,7 @@ void read_program(CaseReader& reader, Position position, Case& one, Problems& pr
 Case read_case(const YamlNode& node, Problems& problems) {
   CaseReader reader(node, "case",
                     {"id", "wall", "check", "attempt", "asserts", "verb", "program", "expect", "layer", "ledger",
-                     "claim", "alone", "limits", "planted", "shown", "host", "control", "if_control"},
+                     "claim", "alone", "limits", "planted", "shown", "host", "control", "if_control", "in_profile"},
                     problems);
   Case one;
   one.id = reader.text("id");
@@ -156,6 +165,7 @@ Case read_case(const YamlNode& node, Problems& problems) {
   one.alone = reader.flag("alone");
   one.planted = reader.flag("planted");
   one.if_control = reader.choices("if_control", false);
+  one.in_profile = reader.choices("in_profile", false);
   one.limits = read_limits(reader);
   one.host = read_host_facts(reader.texts("host"), node.position, problems);
   if (const YamlNode* check = reader.node("check")) {
@@ -166,6 +176,7 @@ Case read_case(const YamlNode& node, Problems& problems) {
   read_program(reader, node.position, one, problems);
   read_claim(reader, node.position, one, problems);
   check_names(one, node.position, problems);
+  check_company(one, node.position, problems);
   return one;
 }
 
@@ -187,6 +198,22 @@ const std::string& Case::expected_of(const HostFacts& facts) const {
   for (const std::string& name : {facts.delegate_name, std::string(to_text(facts.cgroup)), std::string(kEither)})
     if (const auto found = expect.find(name); found != expect.end()) return found->second;
   return nothing;
+}
+
+Case for_profile(Case one, const std::string& profile) {
+  const auto found = one.in_profile.find(profile);
+  if (found == one.in_profile.end()) return one;
+  const std::string& text = found->second;
+  const std::size_t by = text.find(kBy);
+  one.expect = {{kEither, text.substr(0, by)}};
+  one.ledger.clear();  // who does not ask does not count
+  if (by != std::string::npos) {
+    one.layer = text.substr(by + std::string_view(kBy).size());
+  } else {
+    one.limit = true;
+    one.allowed_by = profile;
+  }
+  return one;
 }
 
 Result<std::vector<Case>> parse_cases(const std::string& text, const std::string& name) {

@@ -16,9 +16,9 @@
 
 namespace benchsand::conformance {
 
-// What the host must have seen of a case that has a sandbox of its own: "spent/output/bytes_used = 67108864" of the record's
-// evidence, "end/cause = memory", "stderr/kept <= 1048576", "outputs/NAME = absent" or `present`, "sink/connections >= 1" (sink.h), "refused/NAME = REASON".
-// Of calls that the ledger has refused: "refusals/socket AF_INET >= 1". Numbers, or texts for `=`.
+// What the host must have seen of its sandbox: "spent/output/bytes_used = 67108864" of the record's evidence, "end/cause = memory",
+// "stderr/kept <= 1048576", "outputs/NAME = absent" or `present`, "refused/NAME = REASON" of what was not taken,
+// "sink/connections >= 1" (sink.h); of calls that the ledger has refused "refusals/socket AF_INET >= 1". Numbers, or texts for `=`.
 struct HostFact {
   enum class Relation { equals, at_least, at_most };
   std::string place;
@@ -52,12 +52,18 @@ struct Case {
   Control control;
   // What makes it inapplicable, and why: an outcome of the control, or a host fact of it, "sink/ipv6 = no".
   std::map<std::string, std::string> if_control;
+  // Of a built-in profile whose filter lets it through: "OUTCOME by LAYER", who refuses it then, or "OUTCOME": nobody does.
+  std::map<std::string, std::string> in_profile;
+  std::string allowed_by;  // that profile, where nobody refuses
 
   const std::string& expected_of(const HostFacts& facts) const;
 };
 
 // "PLACE = VALUE" or with >= or <=; nothing: it is none.
 std::optional<HostFact> host_fact(const std::string& line);
+
+// What the case expects under the profile of that name.
+Case for_profile(Case one, const std::string& profile);
 
 // Kind usage, with the place in the file `name`.
 Result<std::vector<Case>> parse_cases(const std::string& text, const std::string& name);

@@ -95,7 +95,11 @@ std::optional<std::string> refusals_of(const std::string& call, const json& reco
 // "/end/cause", "/evidence/spent/output/bytes_used/observed"; nothing where the record has no such place.
 std::optional<std::string> recorded(const json& record, const std::string& place) {
   const auto name = place.substr(place.find('/') + 1);
-  if (place.starts_with("outputs/")) return stands_under(name, json_at(record, "/outputs")) ? "present" : "absent";
+  if (place.starts_with("outputs/")) {
+    const json& outputs = json_at(record, "/outputs");
+    if (!outputs.is_array()) return std::nullopt;
+    return stands_under(name, outputs) ? "present" : "absent";
+  }
   if (place.starts_with("refusals/")) return refusals_of(name, record);
   if (place.starts_with("refused/")) return reason_under(name, json_at(record, "/outputs_refused"));
   const bool own = place.starts_with("end/") || place.starts_with("stdout/") || place.starts_with("stderr/") ||
@@ -195,9 +199,13 @@ std::optional<Verdicted> judge_control(const Case& one, const SceneResult& contr
 
 namespace {
 
-Verdicted judge_limit(const std::string& expected, const std::string& inside) {
-  if (inside == expected) return {CaseVerdict::confirmed_limit, "works, as docs/threats.md says"};
-  return {CaseVerdict::limit_gone, "came to " + inside + "; docs/threats.md says that it works"};
+Verdicted judge_limit(const Case& one, const std::string& expected, const std::string& inside) {
+  const bool profile = !one.allowed_by.empty();
+  const std::string page = profile ? "profiles/README.md" : "docs/threats.md";
+  if (inside != expected) return {CaseVerdict::limit_gone, "came to " + inside + "; " + page + " says that it works"};
+  return {CaseVerdict::confirmed_limit,
+          profile ? "the profile " + one.allowed_by + " lets it through on purpose (" + page + ")"
+                  : "works, as " + page + " says"};
 }
 
 // An engine's own runtime mounts and filters in its own way: there another layer may be the one that says no.
@@ -224,7 +232,7 @@ Verdicted verdict_of(const Case& one, const std::string& expected, const SceneRe
   const auto inside = outcome_of(one, strict);
   if (!inside) return unknown("the probe told nothing of it");
   if (*inside == "missing") return unknown("the root file system has no program " + one.program);
-  if (one.limit) return judge_limit(expected, *inside);
+  if (one.limit) return judge_limit(one, expected, *inside);
   if (control == nullptr) return unknown("it has no control");
   if (const auto without = judge_control(one, *control, *inside)) return *without;
   return judge_inside(one, expected, strict, *inside, host);

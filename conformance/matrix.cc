@@ -1,9 +1,11 @@
 #include "conformance/matrix.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "conformance/scene.h"
+#include "conformance/suite.h"
 
 namespace benchsand::conformance {
 
@@ -60,7 +62,8 @@ std::string names(const std::vector<Relaxation>& down) {
   return text.empty() ? "-" : text;
 }
 
-std::string row_text(const Row& row, const std::vector<const Case*>& noticed) {
+// How many, which of the ten, and some of them: the last three columns.
+std::string noticed_by(const std::vector<const Case*>& noticed) {
   std::set<unsigned> checks;
   std::string examples, ten;
   for (std::size_t i = 0; i < noticed.size(); ++i) {
@@ -68,8 +71,35 @@ std::string row_text(const Row& row, const std::vector<const Case*>& noticed) {
     if (noticed[i]->check != 0) checks.insert(noticed[i]->check);
   }
   for (const unsigned check : checks) ten += (ten.empty() ? "" : ", ") + std::to_string(check);
-  return std::string("| ") + to_text(row.wall) + " | " + names(row.without) + " | " + std::to_string(noticed.size()) +
-         " | " + (ten.empty() ? "-" : ten) + " | " + examples + " |\n";
+  return std::to_string(noticed.size()) + " | " + (ten.empty() ? "-" : ten) + " | " + examples + " |\n";
+}
+
+// The limit that a case is about: its control has that one higher, and beside it those which would come first.
+std::map<std::string, std::vector<const Case*>> cases_by_limit(const std::vector<Case>& all) {
+  std::map<std::string, std::vector<const Case*>> cases;
+  for (const Case& one : all)
+    if (!one.control.limits.empty()) cases[one.wall].push_back(&one);
+  return cases;
+}
+
+// Each with the limit, and with a higher one, in which what was refused must be done.
+Result<std::string> limits_table(const SuiteRequest& request) {
+  const Cases all = TRY(builtin_cases());
+  const auto by_limit = cases_by_limit(all.list);
+  SuiteRequest limits = request;
+  limits.only.clear();
+  for (const auto& [wall, cases] : by_limit)
+    for (const Case* one : cases) limits.only.push_back(one->id);
+  const SuiteReport report = TRY(run_suite(limits));
+  std::string table;
+  for (const auto& [wall, cases] : by_limit) {
+    for (const Case* one : cases)
+      for (const CaseResult& result : report.cases)
+        if (result.id == one->id && result.verdict != CaseVerdict::refused)
+          return fault("raise the limit " + wall + ": " + one->id + " does not notice it: " + result.reason);
+    table += "| " + wall + " | " + noticed_by(cases);
+  }
+  return table;
 }
 
 }  // namespace
@@ -81,8 +111,7 @@ Result<std::string> run_matrix(const SuiteRequest& request) {
   std::string page =
       "# Walls taken down in turn\n\nWhat `benchsand conformance --matrix` saw on one host: a wall is taken down in a "
       "sandbox that is whole but for the walls of the second\n"
-      "column, and so many attempts come to another end. The limits have their own controls "
-      "([claims.md](claims.md)).\n\n"
+      "column, and so many attempts come to another end.\n\n"
       "| wall taken down | beside | attempts that notice | of the ten | for example |\n|---|---|---|---|---|\n";
   for (const Row& row : rows()) {
     if (request.progress) request.progress(std::string("without ") + to_text(row.wall));
@@ -95,9 +124,12 @@ Result<std::string> run_matrix(const SuiteRequest& request) {
       if (before.told.at(one.verb).outcome != now.told.at(one.verb).outcome) noticed.push_back(&one);
     if (noticed.empty())
       return fault(std::string("take down the wall ") + to_text(row.wall) + ": no attempt notices that it is gone");
-    page += row_text(row, noticed);
+    page += std::string("| ") + to_text(row.wall) + " | " + names(row.without) + " | " + noticed_by(noticed);
   }
-  return page;
+  page +=
+      "\n## Limits raised in turn\n\n| limit raised | attempts that notice | of the ten | for example "
+      "|\n|---|---|---|---|\n";
+  return page + TRY(limits_table(request));
 }
 
 }  // namespace benchsand::conformance

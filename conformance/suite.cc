@@ -31,8 +31,17 @@ bool is_asked(const Case& one, const std::string& word) {
   return (word == "ten" && one.check != 0) || word == one.id || word == one.wall || word == group_of(one);
 }
 
+// As it calls itself, wherever it was found.
+Result<std::string> name_of_profile(const SuiteRequest& request) {
+  if (request.profile == kEngineDefaults) return request.profile;
+  const ProfileText text = TRY(find_profile(request.profile));
+  return TRY(parse_profile(text.text, text.name)).name;
+}
+
 Result<std::vector<Case>> asked_cases(const SuiteRequest& request, std::string& sha256) {
   Cases all = TRY(builtin_cases());
+  const std::string profile = TRY(name_of_profile(request));
+  for (Case& one : all.list) one = for_profile(std::move(one), profile);
   sha256 = all.sha256;
   const auto needs_programs = [](const Case& one) { return !one.program.empty(); };
   for (const auto& word : request.only)
@@ -152,19 +161,25 @@ CaseResult Suite::judged(const Case& one, const SceneResult& whole, const SceneR
                    : judge_case(one, host_.facts, whole, control, ledger);
 }
 
-std::vector<std::string> verbs_of(const std::vector<const Case*>& cases) {
-  std::vector<std::string> verbs;
-  for (const Case* one : cases)
-    if (std::find(verbs.begin(), verbs.end(), one->verb) == verbs.end()) verbs.push_back(one->verb);
-  return verbs;
+void add_new(const std::vector<std::string>& more, std::vector<std::string>& verbs) {
+  for (const auto& verb : more)
+    if (std::find(verbs.begin(), verbs.end(), verb) == verbs.end()) verbs.push_back(verb);
+}
+
+std::vector<std::string> control_verbs(const Case& one) {
+  return one.control.verbs.empty() ? std::vector{one.verb} : one.control.verbs;
 }
 
 void Suite::judge_together() {
   if (together_.empty()) return;
-  const SceneResult whole = play_whole({verbs_of(together_), {}, room_for_many()});
+  std::vector<std::string> verbs;
+  for (const Case* one : together_) add_new({one->verb}, verbs);
+  const SceneResult whole = play_whole({verbs, {}, room_for_many()});
   const auto ledger = ledger_differences(together_, whole, host_.facts);
   for (const auto& [down, cases] : controls_) {
-    const SceneResult control = play({verbs_of(cases), down, room_for_many()});
+    verbs.clear();
+    for (const Case* one : cases) add_new(control_verbs(*one), verbs);
+    const SceneResult control = play({verbs, down, room_for_many()});
     for (const Case* one : cases) results_[one->id] = judged(*one, whole, &control, ledger);
   }
   for (const Case* one : together_)
@@ -184,7 +199,7 @@ void Suite::judge_alone(const Case& one) {
   const SceneResult whole = play_whole(order);
   std::optional<SceneResult> control;
   if (!one.limit) {
-    if (!one.control.verbs.empty()) order.verbs = one.control.verbs;
+    order.verbs = control_verbs(one);
     order.down = one.control.down;
     if (one.program.empty()) order.limits = one.control.limits;
     order.grant = one.control.grant;

@@ -7,6 +7,7 @@
 #include "conformance/claims.h"
 #include "conformance/ten.h"
 #include "fixtures.h"
+#include "sample.h"
 
 using namespace benchsand;
 using namespace benchsand::conformance;
@@ -48,6 +49,11 @@ TEST_CASE("what is wrong with a case is said with its place") {
   CHECK(problem("then: [ok]", "then: []")
             .starts_with("x.yaml:10:14: error: control.then: an outcome that shows the flip is due"));
   CHECK(problem("wall: syscalls", "wall: calls") == "x.yaml:3:5: error: wall: no wall is called \"calls\"");
+  for (const char* alone : {"    limits: {memory: 1MiB}\n", "    planted: true\n"})
+    CHECK(problem("    layer", std::string(alone) + "    layer") ==
+          "x.yaml:3:5: error: alone: with limits, `planted` or `grant` \"kernel.bpf-map\" needs a sandbox of its own");
+  CHECK(problem("then: [ok]", "then: [ok], grant: true")
+            .starts_with("x.yaml:3:5: error: alone: with limits, `planted` or `grant`"));
   CHECK(problem("kernel.bpf-map", "Kernel") == "x.yaml:3:5: error: id: \"Kernel\" is not of a-z 0-9 . -");
   CHECK(problem("    layer", "    check: 11\n    layer") == "x.yaml:9:12: error: check: there are ten");
   CHECK(problem("    layer", "    claim: wall\n    layer") == "x.yaml:3:5: error: claim: only `limit` can stand here");
@@ -140,4 +146,23 @@ TEST_CASE("a claim names its checks, what refuses, what the host sees, and its c
   const std::string page = claims_page(*cases);
   CHECK(page.find("| no BPF object can be made | kernel.bpf-map | EPERM (seccomp) | - | without seccomp |") !=
         std::string::npos);
+}
+
+TEST_CASE("what a profile lets through is refused by another wall, or a limit of that profile") {
+  Case one;
+  one.expect = {{"", "EPERM"}};
+  one.layer = "seccomp";
+  one.ledger = "linkat";
+  one.in_profile = {{"python", "EROFS by rootfs"}, {"node", "ok"}};
+  const HostFacts facts = sample::host(CgroupLayout::v2);
+  const Case strict = for_profile(one, "strict"), python = for_profile(one, "python"), node = for_profile(one, "node");
+  CHECK(strict.expected_of(facts) == "EPERM");
+  CHECK(strict.ledger == "linkat");
+  CHECK(python.expected_of(facts) == "EROFS");
+  CHECK(python.layer == "rootfs");
+  CHECK(python.ledger.empty());
+  CHECK_FALSE(python.limit);
+  CHECK(node.expected_of(facts) == "ok");
+  CHECK(node.limit);
+  CHECK(node.allowed_by == "node");
 }

@@ -104,6 +104,11 @@ TEST_CASE("a limit that works is confirmed, and one that does not is announced")
   CHECK(verdict(judge_case(limit, host(), scene("ok", 0), nullptr, {})).starts_with("CONFIRMED-LIMIT: works"));
   CHECK(verdict(judge_case(limit, host(), scene("EPERM", 0), nullptr, {})).starts_with("LIMIT-GONE: came to EPERM"));
   CHECK(verdict(judge_case(limit, host(), SceneResult(), nullptr, {})) == "UNKNOWN: the probe told nothing of it");
+  limit.allowed_by = "python";
+  CHECK(verdict(limit, scene("ok", 0), scene("ok", 0)) ==
+        "CONFIRMED-LIMIT: the profile python lets it through on purpose (profiles/README.md)");
+  CHECK(verdict(limit, scene("EPERM", 1), scene("ok", 0)) ==
+        "LIMIT-GONE: came to EPERM; profiles/README.md says that it works");
 }
 
 TEST_CASE("what the host must have seen is read from the record") {
@@ -219,6 +224,9 @@ TEST_CASE("a control that shows by other attempts what is looked for") {
   one.control.host = {{"outputs/alive", HostFact::Relation::equals, "present"}};
   SceneResult control;
   read_told("descriptors:/\tok\nend\tok\n", {"descriptors:/"}, control);
+  CHECK(verdict(one, scene("EPERM", 0), control) ==
+        "VACUOUS: in its control the host saw outputs/alive nowhere, not present");
+  control.record = {{"outputs", nlohmann::json::array()}};
   CHECK(verdict(one, scene("EPERM", 0), control) ==
         "VACUOUS: in its control the host saw outputs/alive absent, not present");
   control.record = {{"outputs", {{{"path", "alive"}}}}};
