@@ -1,0 +1,25 @@
+#!/bin/bash
+# The attempts, with annotations in the log, a page in the step's summary and reports in files.
+# Environment: ENGINE, PROFILE, ONLY, BASELINE, REPORTS; GITHUB_OUTPUT, GITHUB_STEP_SUMMARY; BENCHSAND, another program than the installed.
+set -eu
+reports=$(realpath -m -- "$REPORTS")
+mkdir -p -- "$reports"
+arguments=(--engine "$ENGINE" --profile "$PROFILE" --format github
+  --write "json=$reports/conformance.json" --write "sarif=$reports/conformance.sarif"
+  --write "junit=$reports/conformance.xml" --write "markdown=$reports/conformance.md")
+read -ra words <<<"$ONLY"
+for word in "${words[@]}"; do arguments+=(--only "$word"); done
+[ -z "$BASELINE" ] || arguments+=(--baseline "$BASELINE")
+
+root=()
+[ "$(id -u)" = 0 ] || root=(sudo)
+status=0
+"${root[@]}" "${BENCHSAND:-benchsand}" conformance "${arguments[@]}" || status=$?
+if [ -e "$reports/conformance.md" ]; then cat -- "$reports/conformance.md" >>"$GITHUB_STEP_SUMMARY"; fi
+{
+  if [ "$status" = 0 ]; then echo "passed=true"; else echo "passed=false"; fi
+  echo "json=$reports/conformance.json"
+  echo "sarif=$reports/conformance.sarif"
+  echo "junit=$reports/conformance.xml"
+} >>"$GITHUB_OUTPUT"
+exit "$status"
