@@ -212,9 +212,11 @@ void TaskWatch::look_at_threads(pid_t process, pid_t after, std::size_t& left) {
     if (!dir && is_over(dir.error())) continue;
     const auto cgroups = dir ? sys::read_file(dir->get(), "cgroup") : Result<std::string>(std::unexpected(dir.error()));
     if (cgroups && *cgroups == init_.cgroups) continue;
-    if (dir && (is_ending(dir->get(), path) || is_left_alone(dir->get(), path))) continue;
+    if (dir && is_left_alone(dir->get(), path)) continue;
     if (cgroups && is_being_made(dir->get(), *cgroups, path)) continue;
     if (cgroups && has_arrived(dir->get(), *cgroups)) continue;
+    // Last, for its end makes each of these unreadable.
+    if (dir && is_ending(dir->get(), path)) continue;
     if (cgroups)
       outside_.add("task " + std::to_string(thread) + " of the run's pid namespace",
                    "in " + cgroup_difference(*cgroups, init_.cgroups));

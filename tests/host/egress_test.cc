@@ -12,49 +12,13 @@
 #include <cerrno>
 #include <functional>
 
+#include "own_cgroup.h"
 #include "shim/host_egress.h"
-#include "shim/run_folder.h"
-#include "support.h"
 
 using namespace benchsand;
 using namespace benchsand::support;
 
 namespace {
-
-// A run's cgroup without a run; the folder's lock keeps a gc away.
-class Cgroup {
- public:
-  Cgroup() : host_(value(CgroupHost::find())), folder_(value(RunFolder::create())) {
-    cgroup_.emplace(value(RunCgroup::create(host_, folder_.id())));
-    for (const auto& hierarchy : host_.hierarchies()) REQUIRE(sys::mkdirat(hierarchy.root.get(), leaf(), 0755));
-  }
-  ~Cgroup() {
-    CHECK(remove_run_cgroups(host_, folder_.id()));
-    CHECK(folder_.remove());
-  }
-  Cgroup(const Cgroup&) = delete;
-  Cgroup& operator=(const Cgroup&) = delete;
-
-  RunCgroup& get() { return *cgroup_; }
-  bool join() const { return bool(sys::write_file(host_.unified().root.get(), leaf() + "/cgroup.procs", "0")); }
-  // As the door does, with the membership text of a process that is where it should be.
-  void open_leaf() {
-    Evidence ignored;
-    REQUIRE(cgroup_->open_leaf("0::" + cgroup_->leaf_path() + "\n", "test", ignored));
-  }
-
- private:
-  template <class T>
-  static T value(Result<T> result) {
-    if (!result) FAIL(result.error().message);
-    return std::move(*result);
-  }
-  std::string leaf() const { return "benchsand/" + folder_.id() + "/ct"; }
-
-  CgroupHost host_;
-  RunFolder folder_;
-  std::optional<RunCgroup> cgroup_;
-};
 
 Policy policy_with(std::vector<EgressCounter> counters, bool deny) {
   Policy policy;
@@ -66,7 +30,7 @@ Policy policy_with(std::vector<EgressCounter> counters, bool deny) {
 const std::vector<EgressCounter> kAll(kEgressCounters.begin(), kEgressCounters.end());
 
 // The exit status of a child that did `attempts` in the cgroup: 0 when all went as it should.
-int in_cgroup(const Cgroup& cgroup, const std::function<int()>& attempts) {
+int in_cgroup(const OwnCgroup& cgroup, const std::function<int()>& attempts) {
   const pid_t child = ::fork();
   if (child == 0) {
     const bool ready = ::unshare(CLONE_NEWNET) == 0 &&
@@ -148,7 +112,7 @@ std::string attached(const HostEgress& egress, const RunCgroup& cgroup) {
 }  // namespace
 
 TEST_CASE("sockets, connects, sends, packets and bytes are counted exactly, loopback is not egress") {
-  Cgroup cgroup;
+  OwnCgroup cgroup;
   HostEgress egress = HostEgress::load(policy_with(kAll, false));
   egress.attach(cgroup.get());
   if (!egress.state()) FAIL(egress.state().error().message);
@@ -165,7 +129,7 @@ TEST_CASE("sockets, connects, sends, packets and bytes are counted exactly, loop
 }
 
 TEST_CASE("connects and sends are told apart by family") {
-  Cgroup cgroup;
+  OwnCgroup cgroup;
   HostEgress egress = HostEgress::load(policy_with(kAll, false));
   egress.attach(cgroup.get());
   if (!std::filesystem::exists("/proc/net/if_inet6")) {
@@ -178,7 +142,7 @@ TEST_CASE("connects and sends are told apart by family") {
 }
 
 TEST_CASE("inet sockets are refused with EPERM and counted, others are not touched") {
-  Cgroup cgroup;
+  OwnCgroup cgroup;
   HostEgress egress = HostEgress::load(policy_with(kAll, true));
   egress.attach(cgroup.get());
   if (!egress.state()) FAIL(egress.state().error().message);
@@ -194,7 +158,7 @@ TEST_CASE("inet sockets are refused with EPERM and counted, others are not touch
 }
 
 TEST_CASE("what is attached is what the kernel says, by id, of the leaf") {
-  Cgroup cgroup;
+  OwnCgroup cgroup;
   cgroup.open_leaf();
   HostEgress egress = HostEgress::load(policy_with(kAll, true));
   CHECK(attached(egress, cgroup.get()) == "none");  // loaded is not attached
@@ -209,7 +173,7 @@ TEST_CASE("what is attached is what the kernel says, by id, of the leaf") {
 }
 
 TEST_CASE("only the counters that are asked for are attached; none is fine too") {
-  Cgroup cgroup;
+  OwnCgroup cgroup;
   HostEgress egress = HostEgress::load(policy_with({EgressCounter::connects}, true));
   egress.attach(cgroup.get());
   CHECK(in_cgroup(cgroup, [] { return connect_to_nobody("127.0.0.1") && send_udp("192.0.2.1", 10) ? 0 : 1; }) == 0);
