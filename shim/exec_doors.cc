@@ -6,8 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <iterator>
 
 #include "oci/kernel_files.h"
 #include "oci/walls.h"
@@ -23,7 +25,7 @@ constexpr std::uint64_t kThroughTheDoorWithinUs = 60'000'000;
 constexpr std::uint64_t kLookAgainUs = 1'000;  // while a task is being stopped
 constexpr std::uint64_t kLeavesWithinUs = 2'000'000;
 constexpr std::uint64_t kDiesWithinUs = 10'000'000;
-constexpr std::size_t kMostAtTheDoor = 16;
+constexpr std::ptrdiff_t kMostAtTheDoor = 16;
 
 Result<bool> is_readable(const Fd& fd) {
   return TRY(sys::poll_one(fd, POLLIN, 0)) != 0;
@@ -105,7 +107,11 @@ bool ExecDoors::is_expected() const {
 }
 
 void ExecDoors::tell_tasks() {
-  tasks_->leave_delegates_alone(is_expected() || at_the_door_ > 0);
+  tasks_->leave_delegates_alone(is_expected() || at_the_door() > 0);
+}
+
+std::ptrdiff_t ExecDoors::at_the_door() const {
+  return std::count_if(visitors_.begin(), visitors_.end(), [](const Visitor& visitor) { return visitor.waits(); });
 }
 
 Result<void> ExecDoors::wake_up_by(const Fd& fd) {
@@ -119,7 +125,7 @@ Result<void> ExecDoors::wake_up_by(const Fd& fd) {
 Result<void> ExecDoors::wake_up_later() {
   std::uint64_t next = is_expected() && expected_ == 0 ? last_over_us_ + kLeavesWithinUs : 0;
   for (const auto& visitor : visitors_) {
-    if (visitor.step == Step::open) continue;
+    if (!visitor.waits()) continue;
     const std::uint64_t due = visitor.step == Step::stopping ? sys::monotonic_us() + kLookAgainUs : visitor.deadline_us;
     if (next == 0 || due < next) next = due;
   }
@@ -134,12 +140,7 @@ Result<std::optional<Cause>> ExecDoors::ready() {
   for (auto visitor = visitors_.begin(); visitor != visitors_.end();) {
     const auto there = visitor->step == Step::open ? Result<bool>(true) : advance(*visitor);
     if (!there) unread_ = there.error().message;
-    if (there && *there) {
-      ++visitor;
-    } else {
-      --at_the_door_;
-      visitor = visitors_.erase(visitor);
-    }
+    visitor = there && *there ? std::next(visitor) : visitors_.erase(visitor);
   }
   tell_tasks();
   TRY_VOID(wake_up_later());
@@ -155,20 +156,25 @@ Result<void> ExecDoors::accept() {
   }
   const bool expected = is_expected();
   if (!expected) privileges_.add("an exec", "nobody announced it");
-  if (at_the_door_ == kMostAtTheDoor || !expected) return {};  // closed: its exec fails
+  if (!expected) return {};  // closed: its exec fails
   TRY_VOID(wake_up_by(*connection));
   Visitor visitor;
+  visitor.room = at_the_door() < kMostAtTheDoor;
   visitor.connection = std::move(*connection);
   visitor.deadline_us = sys::monotonic_us() + kThroughTheDoorWithinUs;
   visitors_.push_back(std::move(visitor));
-  ++at_the_door_;
   return {};
 }
 
-// Who does not get on in time is let go of, and without its descriptor none of its calls succeeds.
+// Who does not get on in time is turned away.
 Result<bool> ExecDoors::advance(Visitor& visitor) {
   if (visitor.step == Step::stopping) return read_filter(visitor);
-  if (sys::monotonic_us() >= visitor.deadline_us) return false;
+  if (visitor.step == Step::turned_away) return send_home(visitor);
+  if (sys::monotonic_us() >= visitor.deadline_us) {
+    if (visitor.step == Step::descriptor) return false;
+    visitor.step = Step::turned_away;
+    return true;
+  }
   if (visitor.step == Step::descriptor) return receive(visitor);
   return wait_for_exec(visitor);
 }
@@ -179,11 +185,33 @@ Result<bool> ExecDoors::receive(Visitor& visitor) {
   visitor.notify = TRY(receive_seccomp_fd(visitor.connection, id_));
   visitor.connection.reset();
   TRY_VOID(wake_up_by(visitor.notify.fd()));
-  visitor.step = Step::exec;
+  visitor.step = visitor.room ? Step::exec : Step::turned_away;
   return true;
 }
 
 // Before its exec it is the delegate's own program: what it calls is answered as before the run's door, and not counted.
+Result<void> ExecDoors::answer_delegate(const Visitor& visitor, const Notification& notification) {
+  TRY(ledger_->lets_run(notification.call)
+          ? visitor.notify.let_run(notification)
+          : visitor.notify.refuse(notification, ledger_->errno_for(notification.call)));
+  return {};
+}
+
+// Its exec fails, and the delegate's program says so and ends. Were its descriptor closed, it could not even end: runc's panics
+// for ever then, in the time of the run.
+Result<bool> ExecDoors::send_home(Visitor& visitor) {
+  const short seen = TRY(sys::poll_one(visitor.notify.fd(), POLLIN, 0));
+  if (seen == 0) return true;
+  if ((seen & POLLIN) == 0) return false;
+  const auto notification = TRY(visitor.notify.receive());
+  if (!notification) return true;
+  if (is_exec(*notification))
+    TRY(visitor.notify.refuse(*notification, EAGAIN));
+  else
+    TRY_VOID(answer_delegate(visitor, *notification));
+  return true;
+}
+
 Result<bool> ExecDoors::wait_for_exec(Visitor& visitor) {
   const short seen = TRY(sys::poll_one(visitor.notify.fd(), POLLIN, 0));
   if (seen == 0) return true;
@@ -191,9 +219,7 @@ Result<bool> ExecDoors::wait_for_exec(Visitor& visitor) {
   const auto notification = TRY(visitor.notify.receive());
   if (!notification) return true;
   if (!is_exec(*notification)) {
-    TRY(ledger_->lets_run(notification->call)
-            ? visitor.notify.let_run(*notification)
-            : visitor.notify.refuse(*notification, ledger_->errno_for(notification->call)));
+    TRY_VOID(answer_delegate(visitor, *notification));
     return true;
   }
   if (visitor.filter_read && notification->task != visitor.held.task) {
@@ -266,7 +292,6 @@ Result<bool> ExecDoors::judge(Visitor& visitor) {
   if (::epoll_ctl(wakes_.get(), EPOLL_CTL_DEL, visitor.notify.fd().get(), nullptr) != 0)
     return sys_error("epoll_ctl", "del", errno);
   ++execs_;
-  --at_the_door_;
   visitor.step = Step::open;
   visitor.pidfd.reset();
   supervisor_->also_answer(visitor.notify);

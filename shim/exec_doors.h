@@ -36,7 +36,7 @@ class ExecDoors {
   void observe(Evidence& evidence) const;
 
  private:
-  enum class Step { descriptor, exec, stopping, exec_again, open };
+  enum class Step { descriptor, exec, stopping, exec_again, open, turned_away };
   struct Visitor {
     Step step = Step::descriptor;
     std::uint64_t deadline_us = 0;
@@ -44,8 +44,9 @@ class ExecDoors {
     SeccompNotify notify;
     Notification held;
     Fd pidfd;
-    bool seized = false, filter_read = false;
+    bool room = true, seized = false, filter_read = false;
     pid_t limited = -1;  // whose limits are set
+    bool waits() const { return room && step != Step::open && step != Step::turned_away; }
   };
 
   ExecDoors(const SeccompListener& listener, std::string id, const Policy& policy, const ExpectedFilter& filter,
@@ -61,6 +62,8 @@ class ExecDoors {
   Result<void> accept();
   Result<bool> advance(Visitor& visitor);  // false: it is gone
   Result<bool> receive(Visitor& visitor);
+  Result<void> answer_delegate(const Visitor& visitor, const Notification& notification);
+  Result<bool> send_home(Visitor& visitor);
   Result<bool> wait_for_exec(Visitor& visitor);
   Result<void> begin_to_stop(Visitor& visitor);
   Result<void> seize(Visitor& visitor);
@@ -70,6 +73,7 @@ class ExecDoors {
   void look_at_filter(const Result<BpfProgram>& attached);
   Result<void> wake_up_by(const Fd& fd);
   Result<void> wake_up_later();
+  std::ptrdiff_t at_the_door() const;
   bool is_expected() const;
   void tell_tasks();
 
@@ -83,7 +87,6 @@ class ExecDoors {
   const Fd* limits_from_;
   Fd wakes_, timer_;
   std::list<Visitor> visitors_;  // those that came in stay: the supervisor answers them
-  std::size_t at_the_door_ = 0;
   std::uint64_t expected_ = 0, execs_ = 0, last_over_us_ = 0;
   Findings privileges_, syscalls_;
   std::string unread_;
