@@ -114,6 +114,8 @@ Result<int> run(Options& options, char** arguments) {
     return 0;
   }
   if (::geteuid() != 0) return fault("run the conformance suite: benchsand conformance must be root; use sudo");
+  if (options.matrix && options.suite.engine == kRunsc)
+    return usage("--matrix with runsc: walls are taken down with crun and runc");
   if (options.matrix) {
     TRY_VOID(put(TRY(run_matrix(options.suite))));
     return 0;
@@ -149,8 +151,8 @@ void add_command(CLI::App& app, char** arguments, const std::function<void(const
       "conformance", "attempt what the walls refuse, with and without each wall, and count on the host");
   command->allow_extras(false);
   const auto options = std::make_shared<Options>();
-  command->add_option("--engine", options->suite.engine, "crun (default), runc, docker or podman")
-      ->check(CLI::IsMember({"crun", "runc", "docker", "podman"}));
+  command->add_option("--engine", options->suite.engine, "crun (default), runc, docker, podman, or runsc: gVisor")
+      ->check(CLI::IsMember({"crun", "runc", "docker", "podman", kRunsc}));
   command->add_option("--profile", options->suite.profile, "whose walls are attempted (default strict)");
   command->add_flag(
       "--no-shim", options->suite.no_shim,

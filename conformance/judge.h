@@ -23,6 +23,7 @@ struct SceneResult {
   std::string fault;                 // not empty: there was no sandbox, and why
   std::string broken_walls;          // that the record names, besides the ones taken down
   bool counted = true;               // what was refused; not without benchsand's runtime
+  bool own_kernel = false;           // gVisor's: calls that are let through come to it, and not to the host's
   nlohmann::json record;
   std::optional<std::uint64_t> opened;  // events on the planted file; absent: not watched
 };

@@ -15,8 +15,9 @@ namespace {
 constexpr const char* kWorked = "ok";
 
 // Nothing is there: refused, unless nothing would be there without the walls either.
-constexpr std::array kAbsences = {"ENOENT",       "ENOSYS",       "empty",     "ECONNREFUSED",    "ENETUNREACH",
-                                  "EHOSTUNREACH", "EAFNOSUPPORT", "ETIMEDOUT", "EPROTONOSUPPORT", "EADDRNOTAVAIL"};
+constexpr std::array kAbsences = {"ENOENT",          "ENOSYS",          "empty",        "ECONNREFUSED",
+                                  "ENETUNREACH",     "EHOSTUNREACH",    "EAFNOSUPPORT", "ETIMEDOUT",
+                                  "EPROTONOSUPPORT", "ESOCKTNOSUPPORT", "ENODEV",       "EADDRNOTAVAIL"};
 // Less than was asked for.
 constexpr std::array kShortages = {"EAGAIN", "ENOSPC", "EDQUOT", "EMFILE", "ENOMEM", "SIGKILL"};
 
@@ -89,18 +90,22 @@ Verdicted verdict_of(const Case& one, const std::string& expected, const SceneRe
   if (!inside) return unknown("the probe told nothing of it");
   if (*inside == "unsupported" || *inside == "timeout") return unknown("the probe could not attempt it: " + *inside);
   if (one.limit)
-    return *inside == expected ? Verdicted{CaseVerdict::confirmed_limit, "works here too"}
+    return *inside == expected ? Verdicted{CaseVerdict::confirmed_limit,
+                                           there.own_kernel ? "works here too, by another kernel" : "works here too"}
                                : Verdicted{CaseVerdict::limit_gone, "came to " + *inside};
   if (control == nullptr) return unknown("it has no control");
   const auto without = judge_control(one, *control, *inside);
   if (expected == kWorked) return without ? *without : judge_effect(*inside, seen);
-  if (*inside == kWorked) return {CaseVerdict::escaped, "it worked"};
+  if (*inside == kWorked)
+    return {CaseVerdict::escaped, there.own_kernel ? "it worked, by another kernel than the host's" : "it worked"};
   if (without && without->verdict == CaseVerdict::inapplicable) return *without;
   if (leaves_the_host(one.verb) && there.record.contains("sink") && is_among(*inside, kAbsences))
     return {CaseVerdict::vacuous, "let through into the suite's own network, where nothing is there: " + *inside};
   const bool as_without = stands_in(*inside, one.control.then);
   if (as_without && is_among(*inside, kAbsences))
     return {CaseVerdict::vacuous, "let through, and nothing was there: " + *inside + " without walls too"};
+  if (as_without && there.own_kernel && !is_denial(*inside))
+    return {CaseVerdict::vacuous, "another kernel's " + *inside + " does not tell whether it was let through"};
   if (as_without && !is_denial(*inside))
     return {CaseVerdict::escaped, "let through: it came to " + *inside + ", as without walls"};
   if (without) return *without;

@@ -34,7 +34,9 @@ std::string task_text(const Stage& stage, const SceneOrder& order) {
   return "{\"benchsand\": 1, " + task.dump().substr(1) + "\n";
 }
 
-Result<TaskRequest> task_of(const Stage& stage, const std::string& profile, const SceneOrder& order) {
+}  // namespace
+
+Result<TaskRequest> scene_task(const Stage& stage, const std::string& profile, const SceneOrder& order) {
   TaskRequest request;
   request.task_path = stage.path("task.yaml");
   request.profile = profile;
@@ -42,6 +44,8 @@ Result<TaskRequest> task_of(const Stage& stage, const std::string& profile, cons
   TRY_VOID(sys::replace_file(request.task_path, task_text(stage, order), 0600));
   return request;
 }
+
+namespace {
 
 Result<Policy> policy_of(const Host& host, const TaskRequest& task, const SceneOrder& order) {
   Policy policy = TRY(load_policy(task, host.facts));
@@ -100,7 +104,7 @@ Result<void> play(const Host& host, const Stage& stage, const std::string& profi
                   SceneResult& scene) {
   std::optional<OpenWatch> watch;
   if (order.watch) watch.emplace(TRY(OpenWatch::on(stage.planted())));
-  const TaskRequest task = TRY(task_of(stage, profile, order));
+  const TaskRequest task = TRY(scene_task(stage, profile, order));
   const std::string place = stage.path("results");
   const std::string results =
       order.engine ? TRY(run_by_engine(task, place, order, scene)) : TRY(run_direct(host, task, place, order, scene));

@@ -25,6 +25,9 @@ struct SceneOrder {
   std::string programs = {};               // a root file system in place of the stage's, which has more than the probe
 };
 
+// What such a sandbox runs, as a task in the stage.
+Result<TaskRequest> scene_task(const Stage& stage, const std::string& profile, const SceneOrder& order);
+
 // The limits with which hundreds of attempts fit into one sandbox.
 std::vector<Setting> room_for_many();
 

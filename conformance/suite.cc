@@ -9,9 +9,11 @@
 #include "conformance/case.h"
 #include "conformance/default_scene.h"
 #include "conformance/judge_defaults.h"
+#include "conformance/runsc_scene.h"
 #include "conformance/scene.h"
 #include "oci/json_path.h"
 #include "shim/engine_commands.h"
+#include "shim/run_folder.h"
 
 namespace benchsand::conformance {
 
@@ -84,13 +86,21 @@ class Suite {
     delegate_ = {{"name", host_.facts.delegate_name}};
     return {};
   }
+  Result<void> take_runsc() {
+    runsc_ = TRY(find_delegate(kRunsc, kDelegateCache));
+    delegate_ = {{"name", runsc_->facts.name}, {"version", runsc_->facts.version}, {"sha256", runsc_->facts.sha256}};
+    return {};
+  }
   // Who made the containers: of an engine, what its records say.
   const nlohmann::json& delegate() const { return delegate_; }
-  const char* suffix() const { return defaults_ ? kWithoutBenchsand : request_.no_shim ? kWithoutRuntime : ""; }
+  const char* suffix() const {
+    return is_not_benchsand() ? kWithoutBenchsand : request_.no_shim ? kWithoutRuntime : "";
+  }
   const Host& host() const { return host_; }
   const Stage& stage() const { return stage_; }
 
  private:
+  bool is_not_benchsand() const { return defaults_ || runsc_; }
   void plan();
   SceneResult play_whole(SceneOrder order);
   SceneResult play(SceneOrder order);
@@ -104,6 +114,7 @@ class Suite {
   Host host_;
   Stage stage_;
   std::optional<DefaultScenes> defaults_;
+  std::optional<DelegateBinary> runsc_;
   std::vector<Case> cases_;
   std::vector<const Case*> together_;
   std::map<std::vector<Relaxation>, std::vector<const Case*>> controls_;
@@ -132,6 +143,10 @@ SceneResult Suite::play_whole(SceneOrder order) {
     tell_progress(order);
     return defaults_->play(order);
   }
+  if (runsc_) {
+    tell_progress(order);
+    return run_runsc_scene(host_, *runsc_, stage_, request_.profile, order);
+  }
   order.engine = request_.api;
   order.without_shim = request_.no_shim;
   SceneResult scene = play(std::move(order));
@@ -157,8 +172,8 @@ SceneResult Suite::play(SceneOrder order) {
 
 CaseResult Suite::judged(const Case& one, const SceneResult& whole, const SceneResult* control,
                          const std::map<std::string, std::string>& ledger) const {
-  return defaults_ ? judge_default_case(one, host_.facts, whole, control)
-                   : judge_case(one, host_.facts, whole, control, ledger);
+  return is_not_benchsand() ? judge_default_case(one, host_.facts, whole, control)
+                            : judge_case(one, host_.facts, whole, control, ledger);
 }
 
 void add_new(const std::vector<std::string>& more, std::vector<std::string>& verbs) {
@@ -260,10 +275,12 @@ Result<SuiteReport> run_suite(const SuiteRequest& asked) {
   const SuiteRequest request = TRY(with_real_programs(asked));
   std::string cases_sha256;
   auto cases = TRY(asked_cases(request, cases_sha256));
-  Host host = TRY(require_host(request.api ? "crun" : request.engine));
+  Host host = TRY(require_host(request.api || request.engine == kRunsc ? "crun" : request.engine));
   Suite suite(request, std::move(host), TRY(Stage::make()), std::move(cases));
   if (request.profile == kEngineDefaults)
     TRY_VOID(suite.take_defaults());
+  else if (request.engine == kRunsc)
+    TRY_VOID(suite.take_runsc());
   else if (request.no_shim)
     TRY_VOID(suite.go_without_shim());
   SuiteReport report;

@@ -15,6 +15,8 @@ namespace benchsand::conformance {
 // Not a profile: what an engine gives a container for which nothing is asked.
 inline constexpr const char* kEngineDefaults = "engine-defaults";
 
+inline constexpr const char* kRunsc = "runsc";  // gVisor, where it is installed
+
 struct SuiteRequest {
   std::string engine = "crun";
   std::optional<ApiKind> api =

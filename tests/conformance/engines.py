@@ -8,6 +8,7 @@ usage: engines.py --program BENCHSAND --runtime BENCHSAND-RUNTIME --tools FOLDER
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -103,6 +104,23 @@ def without_shim(bench):
     equal("engine, delegate, exit status", (report["about"]["engine"], report["about"]["delegate"], done.returncode), ("docker without benchsand's runtime", "runc", 3))
 
 
+# gVisor with benchsand's bundle: the output and the network are the policy's, what counts processes is not taken over.
+RUNSC = {"ten.disk": "REFUSED", "ten.left-running": "REFUSED", "ten.processes": "ESCAPED", "kernel.bpf-map": "REFUSED", "kernel.eventfd": "ESCAPED",
+         "kernel.splice": "VACUOUS", "network.out-tcp": "REFUSED"}
+
+
+def runsc(bench):
+    if not shutil.which("runsc"):
+        print("      (no runsc here)")
+        return
+    done = subprocess.run([bench.program, "conformance", "--engine", "runsc", "--format", "json", "--only", *RUNSC], capture_output=True, text=True, timeout=120)
+    if done.returncode != 3:
+        raise Wrong(f"exit status {done.returncode}: {done.stderr}")
+    report = json.loads(done.stdout)
+    equal("verdicts", {case["id"]: case["verdict"] for case in report["cases"]}, RUNSC)
+    equal("engine, delegate", (report["about"]["engine"], report["about"]["delegate"]), ("runsc without benchsand", "runsc"))
+
+
 def cgroups_of(container):
     return [path for path, *_ in os.walk("/sys/fs/cgroup") if path.endswith(f"/{container}") and "/benchsand/" in path]
 
@@ -128,7 +146,10 @@ def comparison(bench):
     """docs/comparison.md, from whole suites on what is here."""
     files = []
     bench.engine = "docker"
-    for name, command in (("ours", [bench.program, "conformance", "--engine", "docker"]), ("docker", alone(bench, "docker")), ("podman", alone(bench, "podman"))):
+    suites = {"ours": [bench.program, "conformance", "--engine", "docker"], "docker": alone(bench, "docker"), "podman": alone(bench, "podman")}
+    if shutil.which("runsc"):
+        suites["runsc"] = [bench.program, "conformance", "--engine", "runsc"]
+    for name, command in suites.items():
         files.append(str(bench.stage.work / f"{name}.json"))
         subprocess.run([*command, "--write", f"json={files[-1]}"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=300)
     done = subprocess.run([bench.program, "conformance", "--compare", *files], capture_output=True, text=True)
@@ -145,7 +166,7 @@ def main():
     bench = front.Front(given, ["docker", "podman"])
     scenarios = {engine: suite_on(engine) for engine in ("docker", "podman")}
     scenarios |= {f"{engine}-alone": engine_alone(engine) for engine in ("docker", "podman")}
-    scenarios |= {"without-shim": without_shim, "alone-and-killed": alone_and_killed}
+    scenarios |= {"without-shim": without_shim, "runsc": runsc, "alone-and-killed": alone_and_killed}
     return front.run_all(bench, {**scenarios, "comparison": comparison}, given.names or list(scenarios))
 
 

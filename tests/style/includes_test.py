@@ -3,7 +3,7 @@
 
 oci/ is pure: it includes only itself, the standard library without clock, file and process, and its document libraries,
 each in one place; it calls nothing of the operating system. So is conformance/, which may include oci/ too, but for its hands
-(command, default_scene, matrix, scene, sink, sink_answers, stage, suite) and for the programs that run inside a sandbox (probe/). In shim/, engine_* and host_* never meet outside the files
+(command, default_scene, matrix, runsc_scene, scene, sink, sink_answers, stage, suite) and for the programs that run inside a sandbox (probe/). In shim/, engine_* and host_* never meet outside the files
 that tell the story of a run: evidence must not come from the engine's mouth.
 
 usage: includes_test.py [SOURCE_DIR [LIBRARY…]]
@@ -17,7 +17,7 @@ from pathlib import Path
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 STORY_FILES = {"run", "door", "monitor"}
-CONFORMANCE_HANDS = {"command", "default_scene", "matrix", "scene", "sink", "sink_answers", "stage", "suite"}
+CONFORMANCE_HANDS = {"command", "default_scene", "matrix", "runsc_scene", "scene", "sink", "sink_answers", "stage", "suite"}
 
 # Third-party and kernel headers of oci/: the only files (stems) that may include each; None = all of oci/.
 OCI_LIBRARIES = {

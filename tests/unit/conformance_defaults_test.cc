@@ -5,6 +5,7 @@
 #include "conformance/judge_defaults.h"
 #include "conformance/report_table.h"
 #include "conformance/reports.h"
+#include "conformance/runsc_bundle.h"
 #include "oci/default_body.h"
 #include "sample.h"
 #include "sample_suite.h"
@@ -128,6 +129,31 @@ TEST_CASE("a network of the suite's own is no wall of an engine's") {
   there.record["sink"] = {{"connections", 0}, {"datagrams", 0}};
   CHECK(verdict(one, there) ==
         "VACUOUS: let through into the suite's own network, where nothing is there: ENETUNREACH");
+}
+
+TEST_CASE("what another kernel answers tells less") {
+  const Case one = sample_case();
+  const auto own = [&](const char* outcome) {
+    SceneResult there = scene(one, outcome);
+    there.own_kernel = true;
+    return verdict(one, there);
+  };
+  CHECK(own("EPERM") == "REFUSED");
+  CHECK(own("ok") == "ESCAPED: it worked, by another kernel than the host's");
+  CHECK(own("EBADF") == "VACUOUS: another kernel's EBADF does not tell whether it was let through");
+  CHECK(own("ENOENT") == "VACUOUS: let through, and nothing was there: ENOENT without walls too");
+}
+
+TEST_CASE("a bundle for runsc has no filter, and no limit that counts runsc's own threads") {
+  const auto changed = runsc_config(
+      R"({"linux": {"seccomp": {}, "resources": {"pids": {"limit": 32}, "memory": {"limit": 1}}, "maskedPaths": ["/proc/keys"]}})",
+      "/benchsand/r1/ct");
+  CHECK(
+      json::parse(*changed) ==
+      json::parse(
+          R"({"linux": {"resources": {"memory": {"limit": 1}}, "maskedPaths": ["/proc/keys"], "cgroupsPath": "/benchsand/r1/ct"}})"));
+  CHECK(runsc_config("{}", "/x").error().message == "make a bundle for runsc: its config.json has no linux");
+  CHECK_FALSE(runsc_config("{", "/x"));
 }
 
 TEST_CASE("a container of an engine's own is asked for with nothing but its bounds") {
