@@ -23,13 +23,14 @@ constexpr const char* kIntroduction =
     "have "
     "come of it is not known. *Not here*: this kernel has no such thing.\n";
 
-bool is_benchsands(const SuiteAbout& about) {
-  return !about.engine.ends_with(kWithoutBenchsand);
-}
-
 std::string title_of(const SuiteAbout& about) {
-  const std::string engine = about.engine.substr(0, about.engine.find(kWithoutBenchsand));
-  return markdown_prose(is_benchsands(about) ? "benchsand on " + engine : engine + " alone");
+  const auto engine = [&](const char* suffix) {
+    return about.engine.ends_with(suffix) ? about.engine.substr(0, about.engine.find(suffix)) : "";
+  };
+  std::string title = "benchsand on " + about.engine;
+  if (const std::string alone = engine(kWithoutBenchsand); !alone.empty()) title = alone + " alone";
+  if (const std::string other = engine(kWithoutDoor); !other.empty()) title = "benchsand's bundle in " + other;
+  return markdown_prose(title);
 }
 
 const char* word_of(CaseVerdict verdict) {

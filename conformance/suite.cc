@@ -94,7 +94,8 @@ class Suite {
   // Who made the containers: of an engine, what its records say.
   const nlohmann::json& delegate() const { return delegate_; }
   const char* suffix() const {
-    return is_not_benchsand() ? kWithoutBenchsand : request_.no_shim ? kWithoutRuntime : "";
+    if (runsc_) return kWithoutDoor;
+    return defaults_ ? kWithoutBenchsand : request_.no_shim ? kWithoutRuntime : "";
   }
   const Host& host() const { return host_; }
   const Stage& stage() const { return stage_; }

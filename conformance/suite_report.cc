@@ -26,9 +26,12 @@ const char* to_text(CaseVerdict verdict) {
 }
 
 std::string whose_walls(const SuiteAbout& about) {
-  if (!about.engine.ends_with(kWithoutBenchsand)) return "";
-  const std::string engine = about.engine.substr(0, about.engine.find(kWithoutBenchsand));
-  return "these are the walls of " + engine + ", and none of benchsand's";
+  const auto engine = [&](const char* suffix) { return about.engine.substr(0, about.engine.find(suffix)); };
+  if (about.engine.ends_with(kWithoutBenchsand))
+    return "these are the walls of " + engine(kWithoutBenchsand) + ", and none of benchsand's";
+  if (about.engine.ends_with(kWithoutDoor))
+    return "these are the walls that " + engine(kWithoutDoor) + " makes of benchsand's bundle, and nobody watched them";
+  return "";
 }
 
 bool passes(CaseVerdict verdict) {

@@ -36,6 +36,8 @@ struct CaseResult {
 inline constexpr const char* kWithoutBenchsand = " without benchsand";
 // Its walls are benchsand's, and observed but for what docs/without-runtime.md names.
 inline constexpr const char* kWithoutRuntime = " without benchsand's runtime";
+// A bundle of benchsand's, by a runtime that takes no filter of it, and nobody watched.
+inline constexpr const char* kWithoutDoor = " without benchsand's door";
 
 struct SuiteAbout {
   std::string version;  // of benchsand

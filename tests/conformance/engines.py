@@ -118,7 +118,7 @@ def runsc(bench):
         raise Wrong(f"exit status {done.returncode}: {done.stderr}")
     report = json.loads(done.stdout)
     equal("verdicts", {case["id"]: case["verdict"] for case in report["cases"]}, RUNSC)
-    equal("engine, delegate", (report["about"]["engine"], report["about"]["delegate"]), ("runsc without benchsand", "runsc"))
+    equal("engine, delegate", (report["about"]["engine"], report["about"]["delegate"]), ("runsc without benchsand's door", "runsc"))
 
 
 def cgroups_of(container):

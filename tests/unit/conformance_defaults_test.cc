@@ -187,6 +187,14 @@ TEST_CASE("a report of an engine alone cannot be taken for benchsand's") {
     CHECK(find_report_format(format)->write(report).find("docker without benchsand") != std::string::npos);
 }
 
+TEST_CASE("nor can one of a bundle that nobody watched") {
+  SuiteReport report = suite::every_verdict();
+  report.about.engine = std::string("runsc") + kWithoutDoor;
+  CHECK(whose_walls(report.about) ==
+        "these are the walls that runsc makes of benchsand's bundle, and nobody watched them");
+  CHECK(comparison_page({report})->find("| benchsand's bundle in runsc |") != std::string::npos);
+}
+
 TEST_CASE("reports beside each other") {
   SuiteReport ours =
       suite::report({suite::one("a.same", CaseVerdict::refused), suite::one("a.x", CaseVerdict::refused, 2)});
