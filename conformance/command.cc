@@ -79,6 +79,8 @@ Result<void> check_engine(const SuiteRequest& request) {
   if (request.no_shim && !request.programs.empty())
     return usage(
         "--programs with --no-shim: refused calls are not counted there, and how a program ends shows nothing");
+  if (request.engine == kRunsc && !request.programs.empty())
+    return usage("--programs with runsc: its network is another kernel's, and nobody watches it");
   return {};
 }
 

@@ -246,7 +246,7 @@ Result<SuiteAbout> about(const SuiteRequest& request, const Suite& suite, const 
   SuiteAbout about;
   about.version = BENCHSAND_VERSION;
   about.created = sys::utc_now();
-  about.engine = request.engine + (suite.suffix());
+  about.engine = request.engine + suite.suffix();
   about.delegate = suite.delegate().value("name", "");
   about.delegate_version = suite.delegate().value("version", "");
   about.delegate_sha256 = suite.delegate().value("sha256", "");
@@ -286,7 +286,8 @@ Result<SuiteReport> run_suite(const SuiteRequest& asked) {
     TRY_VOID(suite.go_without_shim());
   SuiteReport report;
   report.cases = suite.run();
-  report.lacks_programs = request.programs.empty() && request.only.empty() && !request.no_shim;
+  report.lacks_programs =
+      request.programs.empty() && request.only.empty() && !request.no_shim && request.engine != kRunsc;
   report.about = TRY(about(request, suite, cases_sha256));
   report.about.duration_us = sys::monotonic_us() - started;
   return report;

@@ -111,6 +111,9 @@ TEST_CASE("by an engine itself, an effect is looked for where the attempt has to
   CHECK(verdict(one, there) == "REFUSED");
   there.record["outputs"] = {{{"path", "alive"}}};
   CHECK(verdict(one, there) == "ESCAPED: outputs/alive is present, not absent");
+  one.layer = "collection";
+  CHECK(verdict(one, there) == "VACUOUS: nobody takes anything out of the container there");
+  one.layer = "teardown";
   one.host = {{"spent/cpu-time/used_us", HostFact::Relation::at_most, "1"}};
   CHECK(verdict(one, there) == "UNKNOWN: only a record of benchsand's would tell: spent/cpu-time/used_us");
   CHECK(verdict(one, scene(one, "EPERM")) == "UNKNOWN: it came to EPERM, so there is no effect to look for");
