@@ -88,16 +88,22 @@ std::vector<Setting> read_limits(CaseReader& reader) {
   return limits;
 }
 
+std::vector<Relaxation> read_walls(CaseReader& reader, std::string_view key, Position position, Problems& problems) {
+  std::vector<Relaxation> walls;
+  for (const auto& name : reader.texts(key)) {
+    const auto relaxation = relaxation_named(name);
+    if (relaxation)
+      walls.push_back(*relaxation);
+    else
+      problems.add(position, reader.path_of(key) + ": no wall is called " + in_quotes(name));
+  }
+  return walls;
+}
+
 Control read_control(const YamlNode& node, Problems& problems) {
   CaseReader reader(node, "control", {"down", "limits", "grant", "verbs", "host", "then"}, problems);
   Control control;
-  for (const auto& name : reader.texts("down")) {
-    const auto relaxation = relaxation_named(name);
-    if (relaxation)
-      control.down.push_back(*relaxation);
-    else
-      problems.add(node.position, "control.down: no wall is called " + in_quotes(name));
-  }
+  control.down = read_walls(reader, "down", node.position, problems);
   control.limits = read_limits(reader);
   control.grant = reader.flag("grant");
   control.verbs = reader.texts("verbs");
@@ -120,9 +126,19 @@ void check_names(const Case& one, Position position, Problems& problems) {
 // In the sandbox of all the others there is one set of limits, and nobody watches the planted file.
 void check_company(const Case& one, Position position, Problems& problems) {
   if (one.alone) return;
-  if (!one.limits.empty() || one.planted || !one.control.limits.empty() || one.control.grant)
-    problems.add(position,
-                 "alone: with limits, `planted` or `grant` " + in_quotes(one.id) + " needs a sandbox of its own");
+  if (!one.limits.empty() || one.planted || !one.control.limits.empty() || one.control.grant || !one.behind.empty())
+    problems.add(position, "alone: with limits, `planted`, `behind` or `grant` " + in_quotes(one.id) +
+                               " needs a sandbox of its own");
+}
+
+// Only another wall, beside those that are down already, can be the one that refuses.
+void check_behind(const Case& one, Position position, Problems& problems) {
+  const auto& down = one.control.down;
+  const bool all = std::all_of(one.behind.begin(), one.behind.end(), [&](Relaxation wall) {
+    return std::find(down.begin(), down.end(), wall) != down.end();
+  });
+  if (!one.behind.empty() && (!all || down.size() <= one.behind.size()))
+    problems.add(position, "behind: control.down of " + in_quotes(one.id) + " must have these walls, and another one");
 }
 
 void read_claim(CaseReader& reader, Position position, Case& one, Problems& problems) {
@@ -148,9 +164,9 @@ void read_program(CaseReader& reader, Position position, Case& one, Problems& pr
 }
 
 Case read_case(const YamlNode& node, Problems& problems) {
-  CaseReader reader(node, "case",
-                    {"id", "wall", "check", "attempt", "asserts", "verb", "program", "expect", "layer", "ledger",
-                     "claim", "alone", "limits", "planted", "shown", "host", "control", "if_control", "in_profile"},
+  CaseReader reader(node, "case", {"id",     "wall",  "check",  "attempt", "asserts",    "verb",      "program",
+                                   "expect", "layer", "ledger", "claim",   "alone",      "limits",    "planted",
+                                   "shown",  "host",  "behind", "control", "if_control", "in_profile"},
                     problems);
   Case one;
   one.id = reader.text("id");
@@ -167,6 +183,7 @@ Case read_case(const YamlNode& node, Problems& problems) {
   one.if_control = reader.choices("if_control", false);
   one.in_profile = reader.choices("in_profile", false);
   one.limits = read_limits(reader);
+  one.behind = read_walls(reader, "behind", node.position, problems);
   one.host = read_host_facts(reader.texts("host"), node.position, problems);
   if (const YamlNode* check = reader.node("check")) {
     const auto number = read_integer(*check, "check", problems);
@@ -177,6 +194,7 @@ Case read_case(const YamlNode& node, Problems& problems) {
   read_claim(reader, node.position, one, problems);
   check_names(one, node.position, problems);
   check_company(one, node.position, problems);
+  check_behind(one, node.position, problems);
   return one;
 }
 

@@ -47,7 +47,8 @@ struct Case {
   bool alone = false;                         // in a sandbox of its own, which it may break
   bool planted = false;                       // reads the planted file
   std::vector<Setting> limits;                // other ones than the profile's, of who is alone
-  std::string shown;                          // a word of the detail that must be there, e.g. "bytes=67108864"
+  std::vector<Relaxation> behind;  // walls that are down from the start: what refuses has to stand without them
+  std::string shown;               // a word of the detail that must be there, e.g. "bytes=67108864"
   std::vector<HostFact> host;
   Control control;
   // What makes it inapplicable, and why: an outcome of the control, or a host fact of it, "sink/ipv6 = no".

@@ -40,6 +40,9 @@ Result<Stage> Stage::make() {
   const std::string name = "s" + TRY(sys::random_hex(8));
   Fd lock = TRY(sys::openat(sys::kHere, lock_of(name), O_RDWR | O_CREAT | O_EXCL, 0600));
   TRY_VOID(sys::flock(lock, lock_of(name), true));
+  // Somebody's gc found it before it was locked: the next gc would not find this suite.
+  if (TRY(sys::fstat(lock, lock_of(name))).st_nlink == 0)
+    return fault("lock " + lock_of(name) + ": benchsand gc took it away; try again");
   Stage stage(name, std::move(lock));
   TRY_VOID(stage.fill(probe));
   return stage;
@@ -111,8 +114,10 @@ Result<std::vector<std::string>> clear_dead_stages() {
   for (const auto& entry : TRY(sys::list_directory(sys::kHere, kStageBase))) {
     if (!entry.ends_with(".lock")) continue;
     const std::string name = entry.substr(0, entry.size() - 5);
-    const Fd lock = TRY(sys::openat(sys::kHere, lock_of(name), O_RDWR));
-    if (!TRY(sys::try_flock(lock, lock_of(name)))) continue;
+    const auto lock = sys::openat(sys::kHere, lock_of(name), O_RDWR);
+    if (!lock && lock.error().error_number == ENOENT) continue;  // its suite has come to its end meanwhile
+    if (!lock) return std::unexpected(lock.error());
+    if (!TRY(sys::try_flock(*lock, lock_of(name)))) continue;
     TRY_VOID(sys::remove_tree(sys::kHere, std::string(kStageBase) + "/" + name));
     TRY_VOID(sys::unlinkat(sys::kHere, lock_of(name), 0));
     cleared.push_back("conformance " + name + ": its folder");

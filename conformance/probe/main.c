@@ -28,9 +28,10 @@ struct report {
 static struct report report;  // of the child that attempts
 int report_descriptor = -1;
 
-static const struct verb* const kVerbs[] = {
-    kFileVerbs, kPlaceVerbs, kMountVerbs, kNamespaceVerbs, kPrivilegeVerbs, kProcessVerbs, kKernelVerbs,  kNetworkVerbs,
-    kIpcVerbs,  kLeakVerbs,  kFactVerbs,  kLimitVerbs,     kMemoryVerbs,    kOutputVerbs,  kLifetimeVerbs};
+static const struct verb* const kVerbs[] = {kFileVerbs,      kPlaceVerbs,   kMountVerbs,    kNamespaceVerbs,
+                                            kPrivilegeVerbs, kProcessVerbs, kKernelVerbs,   kNetworkVerbs,
+                                            kIpcVerbs,       kLeakVerbs,    kFactVerbs,     kLimitVerbs,
+                                            kMemoryVerbs,    kOutputVerbs,  kLifetimeVerbs, kRareVerbs};
 static const struct plain_call* const kCalls[] = {kKernelCalls, kPrivilegeCalls, kMountCalls, kProcessCalls};
 
 void tell_bytes(const char* key, const char* bytes, size_t count) {

@@ -36,7 +36,7 @@ struct plain_call {
 extern const struct plain_call kKernelCalls[], kPrivilegeCalls[], kMountCalls[], kProcessCalls[];
 extern const struct verb kFileVerbs[], kPlaceVerbs[], kMountVerbs[], kNamespaceVerbs[], kPrivilegeVerbs[],
     kProcessVerbs[], kKernelVerbs[], kNetworkVerbs[], kIpcVerbs[], kLeakVerbs[], kFactVerbs[], kLimitVerbs[],
-    kMemoryVerbs[], kOutputVerbs[], kLifetimeVerbs[];
+    kMemoryVerbs[], kOutputVerbs[], kLifetimeVerbs[], kRareVerbs[];
 
 // A word of the detail, with every byte escaped that is not plain text.
 __attribute__((format(printf, 2, 3))) void tell(const char* key, const char* format, ...);

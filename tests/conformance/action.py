@@ -18,8 +18,10 @@ failed = 0
 
 
 def step(folder, program, only, **more):
-    """Exit status, log, outputs and summary of one step, in a folder of its own."""
-    folder.mkdir()
+    """Exit status, log, outputs and summary of one step, in a folder of its own or that of an earlier one."""
+    folder.mkdir(exist_ok=True)
+    for name in ("output", "summary"):
+        (folder / name).unlink(missing_ok=True)
     environment = {**os.environ, "ENGINE": "crun", "PROFILE": "strict", "ONLY": only, "BASELINE": "", "REPORTS": "the reports", "BENCHSAND": str(program),
                    "GITHUB_OUTPUT": str(folder / "output"), "GITHUB_STEP_SUMMARY": str(folder / "summary"), **more}
     done = subprocess.run([STEP], cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
@@ -62,6 +64,9 @@ def main():
         status, log, outputs, summary = step(folder / "shell", program, "$(touch$IFS/hit) `touch hit` --help; touch hit")
         expect("an input is no command", status == 2 and outputs["passed"] == "false" and summary == "" and not list(folder.rglob("hit")),
                (status, log, outputs, summary))
+        status, log, outputs, summary = step(folder / "good", program, "no-such-case")
+        left = sorted(path.name for path in (folder / "good/the reports").iterdir())
+        expect("no report of an earlier run", status == 2 and outputs["passed"] == "false" and summary == "" and left == [], (status, left, summary))
     return 1 if failed else 0
 
 

@@ -51,9 +51,10 @@ TEST_CASE("what is wrong with a case is said with its place") {
   CHECK(problem("wall: syscalls", "wall: calls") == "x.yaml:3:5: error: wall: no wall is called \"calls\"");
   for (const char* alone : {"    limits: {memory: 1MiB}\n", "    planted: true\n"})
     CHECK(problem("    layer", std::string(alone) + "    layer") ==
-          "x.yaml:3:5: error: alone: with limits, `planted` or `grant` \"kernel.bpf-map\" needs a sandbox of its own");
+          "x.yaml:3:5: error: alone: with limits, `planted`, `behind` or `grant` \"kernel.bpf-map\" needs a sandbox of "
+          "its own");
   CHECK(problem("then: [ok]", "then: [ok], grant: true")
-            .starts_with("x.yaml:3:5: error: alone: with limits, `planted` or `grant`"));
+            .starts_with("x.yaml:3:5: error: alone: with limits, `planted`, `behind` or `grant`"));
   CHECK(problem("kernel.bpf-map", "Kernel") == "x.yaml:3:5: error: id: \"Kernel\" is not of a-z 0-9 . -");
   CHECK(problem("    layer", "    check: 11\n    layer") == "x.yaml:9:12: error: check: there are ten");
   CHECK(problem("    layer", "    claim: wall\n    layer") == "x.yaml:3:5: error: claim: only `limit` can stand here");
@@ -63,6 +64,37 @@ TEST_CASE("what is wrong with a case is said with its place") {
         "x.yaml:3:5: error: host: 'PLACE = VALUE' is due, or >= or <=, not \"end/cause\"");
   CHECK(problem("    verb: bpf-map\n", "").find("verb") != std::string::npos);
   CHECK(problem("    layer", "    colour: red\n    layer").find("colour") != std::string::npos);
+}
+
+TEST_CASE("what is attempted behind walls that are down: alone, with a control that takes down another one") {
+  const auto with = [](const std::string& behind, const std::string& down) {
+    std::string changed = kGood;
+    changed.replace(changed.find("    layer"), 0, "    alone: true\n    behind: [" + behind + "]\n");
+    changed.replace(changed.find("[seccomp], then"), 9, "[" + down + "]");
+    const auto parsed = parse_cases(changed, "x.yaml");
+    return parsed ? "none" : parsed.error().message.substr(0, parsed.error().message.find('\n'));
+  };
+  const std::string other =
+      "x.yaml:3:5: error: behind: control.down of \"kernel.bpf-map\" must have these walls, and another one";
+  CHECK(with("seccomp", "seccomp, identity") == "none");
+  CHECK(with("seccomp", "seccomp") == other);
+  CHECK(with("seccomp", "identity, masks") == other);
+  CHECK(with("secomp", "seccomp, identity") == "x.yaml:3:5: error: case.behind: no wall is called \"secomp\"");
+  CHECK(problem("    layer", "    behind: [seccomp]\n    layer")
+            .starts_with("x.yaml:3:5: error: alone: with limits, `planted`, `behind` or `grant`"));
+}
+
+TEST_CASE("what the filter hides is attempted without it") {
+  const auto cases = builtin_cases();
+  REQUIRE(cases);
+  std::set<Relaxation> refusing;
+  for (const Case& one : cases->list)
+    for (const Relaxation wall : one.control.down)
+      if (!one.behind.empty() && std::find(one.behind.begin(), one.behind.end(), wall) == one.behind.end())
+        refusing.insert(wall);
+  for (const Relaxation due : {Relaxation::bpf_deny, Relaxation::network_namespace, Relaxation::identity,
+                               Relaxation::user_namespace, Relaxation::no_new_privs})
+    CHECK(refusing.contains(due));
 }
 
 TEST_CASE("an attempt through a program: its command line, alone in a sandbox") {
