@@ -21,7 +21,7 @@ static long long wanted(const struct attempt* attempt, int index) {
 
 static int touched(long long bytes, int flags) {
   for (long long had = 0; had < bytes; had += kMebibyte) {
-    char* const part = mmap(NULL, kMebibyte, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_POPULATE | flags, -1, 0);
+    char* const part = mmap(NULL, kMebibyte, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | flags, -1, 0);
     if (part == MAP_FAILED) {
       tell("bytes", "%lld", had);
       return errno;
