@@ -80,6 +80,14 @@ Result<std::optional<ContainerState>> read_state(const std::string& folder) {
   return TRY(state_of(*text, path));
 }
 
+// Shared by those who make or take away a folder under another name; alone, one knows that whoever left such a folder is dead.
+Result<Fd> lock_temporary(bool alone) {
+  const std::string path = std::string(kRunBase) + "/.containers";
+  Fd lock = TRY(sys::openat(sys::kHere, path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+  TRY_VOID(sys::flock(lock, path, alone));
+  return lock;
+}
+
 // Two short names of one run each: what is made, and what is being taken away.
 Result<std::string> temporary_folder() {
   return std::string(kContainerBase) + "/." + TRY(sys::random_hex(12));
@@ -100,6 +108,7 @@ std::string unfinished_record_of(const ContainerState& state) {
 
 Result<void> claim_container(const ContainerState& state) {
   TRY_VOID(make_base_folders());
+  const Fd lock = TRY(lock_temporary(false));
   const std::string folder = folder_of(state.root, state.id), unnamed = TRY(temporary_folder());
   TRY_VOID(sys::mkdirat(sys::kHere, unnamed, 0700));
   auto claimed = sys::create_file(sys::kHere, unnamed + "/" + kStateFile, text_of(state), 0600);
@@ -132,11 +141,25 @@ Result<void> update_container(const ContainerState& state) {
 }
 
 Result<void> remove_container(const std::string& root, const std::string& id) {
-  const std::string unnamed = TRY(temporary_folder());
-  const auto renamed = sys::renameat(sys::kHere, folder_of(root, id), unnamed);
+  const std::string folder = folder_of(root, id), unnamed = TRY(temporary_folder());
+  if (!TRY(sys::exists(sys::kHere, folder))) return {};
+  const Fd lock = TRY(lock_temporary(false));
+  const auto renamed = sys::renameat(sys::kHere, folder, unnamed);
   if (!renamed && renamed.error().error_number == ENOENT) return {};
   if (!renamed) return renamed;
   return sys::remove_tree(sys::kHere, unnamed);
+}
+
+Result<std::uint64_t> remove_temporary_containers() {
+  std::uint64_t removed = 0;
+  if (!TRY(sys::exists(sys::kHere, kContainerBase))) return removed;
+  const Fd lock = TRY(lock_temporary(true));
+  for (const auto& name : TRY(sys::list_directory(sys::kHere, kContainerBase))) {
+    if (!name.starts_with('.')) continue;
+    TRY_VOID(sys::remove_tree(sys::kHere, std::string(kContainerBase) + "/" + name));
+    ++removed;
+  }
+  return removed;
 }
 
 Result<std::vector<ContainerState>> all_containers() {

@@ -48,6 +48,8 @@ Result<void> update_container(const ContainerState& state);
 Result<void> remove_container(const std::string& root, const std::string& id);  // absent is fine
 Result<std::vector<ContainerState>> list_containers(const std::string& root);
 Result<std::vector<ContainerState>> all_containers();  // for gc
+// What calls left that were killed while they claimed or removed one; how many. No container has been behind them.
+Result<std::uint64_t> remove_temporary_containers();
 
 // In clock ticks since boot, as /proc/PID/stat has it: with the number, it names one process for good.
 Result<std::uint64_t> start_time_of(pid_t pid);

@@ -32,10 +32,8 @@ Result<bool> Monitor::heard_start() {
     if (left((*heard)->caller)) return fault("start the container: the benchsand that ordered it has ended");
     return false;  // whoever it was, it was not a start
   }
-  const std::string wish = (*heard)->message.value("do", "");
-  if (wish == "delete") return fault("start the container: it was deleted before");
-  if (wish != "start") {
-    static_cast<void>(desk_->say((*heard)->caller, {{"error", "the container is not running"}}));
+  if ((*heard)->message.value("do", "") != "start") {
+    TRY_VOID(answer_too_early(**heard));
     return false;
   }
   starter_ = (*heard)->caller;
@@ -44,29 +42,53 @@ Result<bool> Monitor::heard_start() {
   return true;
 }
 
-// runc has handed the seccomp fd over in its create, crun does it in its start, which the engine's call runs now.
+Result<void> Monitor::answer_too_early(const ControlDesk::Heard& heard) {
+  if (heard.message.value("do", "") == "delete") return fault("start the container: it was deleted before");
+  static_cast<void>(desk_->say(heard.caller, {{"error", "the container is not running"}}));
+  return {};
+}
+
+// runc has handed the seccomp fd over in its create. crun's init has connected by then and sends it in crun's start, which the
+// engine's call runs now. If that call is killed, what comes next never comes: so each step hears who calls, to the first question of init's.
 Result<void> Monitor::wait_for_listener() {
   const std::uint64_t deadline = sys::monotonic_us() + kStartWithinUs;
+  TRY_VOID(wait_while_starting(listener_->fd(), deadline));
+  const auto connection = listener_->accept_connection();
+  if (!connection) return delegate_failed(connection.error().message);
+  TRY_VOID(wait_while_starting(*connection, deadline));
+  TRY_VOID(take_notify(receive_seccomp_fd(*connection, facts_.id)));
+  return wait_while_starting(notify_.fd(), deadline);
+}
+
+// Until the descriptor is readable.
+Result<void> Monitor::wait_while_starting(const Fd& fd, std::uint64_t deadline_us) {
   for (;;) {
-    std::array<pollfd, 3> waits = {
-        {{listener_->fd().get(), POLLIN, 0}, {desk_->fd().get(), POLLIN, 0}, {init_.get(), POLLIN, 0}}};
+    std::array<pollfd, 4> waits = {
+        {{fd.get(), POLLIN, 0}, {desk_->fd().get(), POLLIN, 0}, {init_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}}};
     const std::uint64_t now = sys::monotonic_us();
     const int n =
-        now < deadline ? ::poll(waits.data(), waits.size(), static_cast<int>((deadline - now) / 1000 + 1)) : 0;
+        now < deadline_us ? ::poll(waits.data(), waits.size(), static_cast<int>((deadline_us - now) / 1000 + 1)) : 0;
     if (n < 0 && errno != EINTR) return sys_error("poll", "the seccomp listener", errno);
     if (n == 0)
-      return fault("start the container: " + facts_.delegate.name + " did not hand over its seccomp fd in time");
+      return fault("start the container: " + facts_.delegate.name + " did not come to the candidate's exec in time");
     if (n < 0) continue;
-    if (waits[0].revents != 0) return accept_listener();
+    if (waits[0].revents != 0) return {};
     if (waits[2].revents != 0) return delegate_failed("its init ended before the candidate could start");
-    const auto heard = desk_->hear();
-    if (heard && *heard && (*heard)->message.is_null() && left((*heard)->caller))
-      return fault("start the container: the benchsand that ordered it has ended");
-    if (!heard || !*heard || (*heard)->caller != starter_) continue;
-    if ((*heard)->message.is_null()) return fault("start the container: the call of the engine was ended");
-    if (const auto why = (*heard)->message.find("failed"); why != (*heard)->message.end())
-      return fault("start the container with " + facts_.delegate.name + ": " + why->get<std::string>());
+    if (waits[3].revents != 0) return fault("start the container: benchsand was told to stop");
+    if (waits[1].revents != 0) TRY_VOID(hear_while_starting());
   }
+}
+
+Result<void> Monitor::hear_while_starting() {
+  const auto heard = desk_->hear();
+  if (!heard || !*heard) return {};
+  const auto& [caller, message] = **heard;
+  if (message.is_null() && left(caller)) return fault("start the container: the benchsand that ordered it has ended");
+  if (caller != starter_) return message.is_null() ? Result<void>() : answer_too_early(**heard);
+  if (message.is_null()) return fault("start the container: the call of the engine was ended");
+  if (const auto why = message.find("failed"); why != message.end())
+    return fault("start the container with " + facts_.delegate.name + ": " + why->get<std::string>());
+  return {};
 }
 
 // What a caller did wrong is its own; what it was let begin ends with it.

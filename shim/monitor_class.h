@@ -50,6 +50,9 @@ class Monitor : protected Sandbox {
   Result<void> note_unfinished();
   Result<void> wait_for_start();
   Result<bool> heard_start();
+  Result<void> wait_while_starting(const Fd& fd, std::uint64_t deadline_us);
+  Result<void> hear_while_starting();
+  Result<void> answer_too_early(const ControlDesk::Heard& heard);
   Result<void> wait_for_listener();
   Result<void> start();
   Result<void> watch();

@@ -130,7 +130,10 @@ Result<void> Sandbox::write_bundle(const std::string& config) {
 }
 
 Result<void> Sandbox::accept_listener() {
-  auto notify = listener_->accept(facts_.id, sys::monotonic_us() + kStartWithinUs);
+  return take_notify(listener_->accept(facts_.id, sys::monotonic_us() + kStartWithinUs));
+}
+
+Result<void> Sandbox::take_notify(Result<SeccompNotify> notify) {
   if (!notify) return delegate_failed(notify.error().message);
   notify_ = std::move(*notify);
   if (policy_.seccomp.learn) notify_.learn();

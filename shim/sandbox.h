@@ -44,6 +44,7 @@ class Sandbox {
   Result<void> write_bundle(const std::string& config);
   std::vector<Attachment> attachments() const;
   Result<void> accept_listener();
+  Result<void> take_notify(Result<SeccompNotify> notify);
   std::unexpected<Error> delegate_failed(const std::string& seen);
 
   // 5. The door, 6. the watch, 7. the end.

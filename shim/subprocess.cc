@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,8 +22,11 @@ namespace {
 
 // Between fork and exec: system calls alone. runc goes to the container's root file system by the name it was created with, which
 // exists in the mount namespace of that create alone; an empty directory of the name is enough for it.
-[[noreturn]] void become(const char* path, char* const* argv, char* const* environment, int null) {
+[[noreturn]] void become(const char* path, char* const* argv, char* const* environment, int null, pid_t parent) {
   const std::string_view rootfs = kRootfsPlace;
+  // A start whose call was killed would wait at the FIFO of a container that is gone, for ever.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(127);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -48,9 +52,9 @@ Result<int> run_delegate(const DelegateBinary& delegate, const std::vector<std::
   std::string path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
   char* environment[] = {path.data(), nullptr};
   const Fd null = TRY(sys::openat(sys::kHere, "/dev/null", O_RDWR));
-  const pid_t pid = ::fork();
+  const pid_t parent = ::getpid(), pid = ::fork();
   if (pid < 0) return sys_error("fork", delegate.path, errno);
-  if (pid == 0) become(delegate.path.c_str(), argv.data(), environment, stdio == Stdio::none ? null.get() : -1);
+  if (pid == 0) become(delegate.path.c_str(), argv.data(), environment, stdio == Stdio::none ? null.get() : -1, parent);
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0)
     if (errno != EINTR) return sys_error("waitpid", delegate.path, errno);

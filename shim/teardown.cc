@@ -159,6 +159,8 @@ Result<std::vector<std::string>> collect_garbage() {
       TRY_VOID(clear_run(host, id, "", lines));
   }
   TRY_VOID(forget_containers(TRY(all_runs()), lines));
+  if (const auto left = TRY(remove_temporary_containers()); left != 0)
+    lines.push_back("cleared " + std::to_string(left) + " half-made or half-removed entries in " + kContainerBase);
   for (auto& line : TRY(collect_order_garbage())) lines.push_back(std::move(line));
   for (auto& line : TRY(collect_rootfs_garbage())) lines.push_back(std::move(line));
   for (auto& line : TRY(collect_image_garbage())) lines.push_back(std::move(line));

@@ -73,6 +73,21 @@ TEST_CASE("a container is claimed, found, changed and removed") {
   CHECK(list_containers(root.path)->size() == 1);
 }
 
+TEST_CASE("what a call left that was killed while it claimed or removed is cleared, and no container with it") {
+  const Root root;
+  REQUIRE(claim_container(sample(root.path, "kept")).has_value());
+  const std::string made = std::string(kContainerBase) + "/." + *sys::random_hex(12);
+  const std::string removed = std::string(kContainerBase) + "/." + *sys::random_hex(12);
+  REQUIRE(sys::mkdirat(sys::kHere, made, 0700).has_value());
+  REQUIRE(sys::mkdirat(sys::kHere, removed, 0700).has_value());
+  REQUIRE(sys::create_file(sys::kHere, removed + "/state.json", "{}", 0600).has_value());
+  CHECK(*remove_temporary_containers() >= 2);
+  CHECK_FALSE(*sys::exists(sys::kHere, made));
+  CHECK_FALSE(*sys::exists(sys::kHere, removed));
+  CHECK(find_container(root.path, "kept")->has_value());
+  CHECK(*remove_temporary_containers() == 0);
+}
+
 TEST_CASE("of many that claim one id, one gets it") {
   const Root root;
   constexpr int kMany = 16;

@@ -10,6 +10,7 @@ import argparse
 import ctypes
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -274,6 +275,92 @@ def no_container_without_its_monitor(c):
         c.good("delete", "--force", identity)
         reap(pid)
         equal("record", c.outcome(identity), (False, "fault", "not-started"))
+
+
+def killed_in(c, part, *words):
+    """A call that is killed when so much of its usual time is over: as when somebody kills the engine's shim, or memory runs out."""
+    with open(os.devnull, "w") as nowhere:
+        call = subprocess.Popen([c.given.runtime, "--root", c.root, *map(str, words)], stdin=subprocess.DEVNULL, stdout=nowhere, stderr=nowhere)
+        time.sleep(part)
+        call.kill()
+        call.wait()
+
+
+def reap_all():
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0] != 0:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def all_runs():
+    trees = [f"/sys/fs/cgroup/{tree}/benchsand" for tree in os.listdir("/sys/fs/cgroup")] + ["/sys/fs/cgroup/benchsand"]
+    return {name for folder in (BASE, *trees) if os.path.isdir(folder) for name in os.listdir(folder) if re.fullmatch("r[0-9a-f]{24}", name)}
+
+
+def is_of_others(c, run):
+    try:
+        return str(c.work) not in (BASE / run / "config.json").read_text()
+    except OSError:
+        return False
+
+
+def cleared(c, identity, before, when):
+    """What an engine does then, and what an operator does: nothing is left, and what did not end by itself has no score."""
+    c.good("delete", "--force", identity)
+    done = subprocess.run([c.given.program, "gc"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=200)
+    equal(f"gc after {when}", done.returncode, 0)
+    left = set()
+
+    def nothing():
+        reap_all()
+        left.clear()
+        left.update(run for run in all_runs() - before if not is_of_others(c, run))
+        return not left
+    try:
+        wait_for("nothing left", nothing)
+    except Wrong as wrong:
+        raise Wrong(f"{when}: left {left}; gc said {done.stdout}") from wrong
+    # The monitor outlives a create that is killed by the moment in which it finds that out.
+    wait_for(f"{when}: no container", lambda: c.call("state", identity).returncode != 0)
+    record = Path(f"/var/lib/benchsand/records/{identity}.json")
+    return json.loads(record.read_text())["verdict"] if record.exists() else None
+
+
+def usual_time(call, *words):
+    started = time.monotonic()
+    call(*words)
+    return time.monotonic() - started
+
+
+@scenario
+def a_killed_call_leaves_what_delete_and_gc_clear(c):
+    """create, start and delete, each killed at moments all over it."""
+    moments = 4 if c.given.compiled else 12
+    identity, pid = c.new("exit 0")
+    times = {"start": usual_time(c.good, "start", identity)}
+    reap(pid)
+    times["delete"] = usual_time(c.good, "delete", identity)
+    times["create"] = usual_time(c.good, "create", "--bundle", c.bundle, identity)
+    c.good("delete", "--force", identity)
+    reap_all()
+    for name, script in (("create", "exit 0"), ("start", "sleep 1000"), ("delete", "exit 0")):
+        for moment in range(moments):
+            before, part = all_runs(), times[name] * moment / moments
+            if name == "create":
+                Containers.count += 1
+                identity = f"bsc-{os.getpid()}-{Containers.count}"
+                c.bundle_of(script)
+                killed_in(c, part, "create", "--bundle", c.bundle, identity)
+            else:
+                identity, pid = c.new(script)
+                if name == "delete":
+                    c.good("start", identity)
+                    reap(pid)
+                killed_in(c, part, name, identity)
+            verdict = cleared(c, identity, before, f"{name} was killed at {part * 1000:.0f} ms")
+            equal(f"scored, {name} killed at {part * 1000:.0f} ms", verdict is not None and verdict["scored"], name == "delete")
 
 
 @scenario
