@@ -1,6 +1,7 @@
 #include "conformance/report_table.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <vector>
 
@@ -17,6 +18,7 @@ using Row = std::vector<std::string>;
 
 constexpr std::size_t kIndent = 2, kWidestCell = 100, kNarrowestCell = 10;
 constexpr std::size_t kNarrowestVerdict = 15;  // CONFIRMED-LIMIT
+constexpr std::size_t kNarrowestWithNames = 100;
 
 std::string shortened(const std::string& text, std::size_t width) {
   return text.size() <= width ? text : text.substr(0, width - 2) + "..";
@@ -105,11 +107,15 @@ std::string ten(const SuiteReport& report, std::size_t width, const Ink& ink) {
 std::string further(const SuiteReport& report, std::size_t width, const Ink& ink) {
   const auto groups = further_by_wall(report);
   if (groups.empty()) return "";
-  std::vector<Row> rows = {{"attempt", "expected", "inside", "host", "control", "verdict"}};
+  const bool named = width == 0 || width >= kNarrowestWithNames;
+  std::vector<Row> rows = {{"name", "attempt", "expected", "inside", "host", "control", "verdict"}};
   for (const auto& group : groups)
     for (const auto* result : group.cases)
-      rows.push_back({ascii_text(result->attempt), ascii_text(result->expected), ascii_text(result->inside),
-                      ascii_text(result->host), ascii_text(result->control), with_reason(*result)});
+      rows.push_back({ascii_text(result->id), ascii_text(result->attempt), ascii_text(result->expected),
+                      ascii_text(result->inside), ascii_text(result->host), ascii_text(result->control),
+                      with_reason(*result)});
+  if (!named)
+    for (auto& row : rows) row.erase(row.begin());
   fit(rows, width);
   // One layout over all walls, so that the columns stand below each other.
   const auto lines = lines_of(columns(rows));
@@ -126,18 +132,38 @@ std::string further(const SuiteReport& report, std::size_t width, const Ink& ink
   return text;
 }
 
+constexpr std::size_t kAlike =
+    8;  // attempts that nothing is known of, for one reason, from which on they are told together
+
+std::string failed_alike(const std::vector<const CaseResult*>& cases, const Ink& ink) {
+  std::string names;
+  for (std::size_t i = 0; i < 3; ++i) names += (i == 0 ? "" : ", ") + name_of(*cases[i]);
+  return "\n" + ink.bad(to_text(cases.front()->verdict)) + " " + std::to_string(cases.size()) + " attempts\n" +
+         columns({{"  names", ascii_text(names) + ", ..."}, {"  reason", ascii_text(cases.front()->reason)}});
+}
+
+std::string failed_one(const CaseResult& result, const Ink& ink) {
+  return "\n" + ink.bad(to_text(result.verdict)) + " " + ascii_text(name_of(result)) + "\n" +
+         columns({{"  attempt", ascii_text(result.attempt)},
+                  {"  asserts", ascii_text(result.asserts)},
+                  {"  reason", ascii_text(result.reason)},
+                  {"  expected", ascii_text(result.expected)},
+                  {"  inside", ascii_text(result.inside)},
+                  {"  host", ascii_text(result.host)},
+                  {"  control", ascii_text(result.control)}});
+}
+
 // Every line begins with a word of ours: a line that begins with "::" is a command in a log of GitHub's.
 std::string failed(const SuiteReport& report, const Ink& ink) {
+  std::map<std::pair<CaseVerdict, std::string>, std::vector<const CaseResult*>> alike;
+  for (const auto* result : failures(report)) alike[{result->verdict, result->reason}].push_back(result);
   std::string text;
   for (const auto* result : failures(report)) {
-    text += "\n" + ink.bad(to_text(result->verdict)) + " " + ascii_text(name_of(*result)) + "\n" +
-            columns({{"  attempt", ascii_text(result->attempt)},
-                     {"  asserts", ascii_text(result->asserts)},
-                     {"  reason", ascii_text(result->reason)},
-                     {"  expected", ascii_text(result->expected)},
-                     {"  inside", ascii_text(result->inside)},
-                     {"  host", ascii_text(result->host)},
-                     {"  control", ascii_text(result->control)}});
+    const auto& others = alike[{result->verdict, result->reason}];
+    if (result->verdict != CaseVerdict::unknown || others.size() < kAlike)
+      text += failed_one(*result, ink);
+    else if (others.front() == result)
+      text += failed_alike(others, ink);
   }
   return text;
 }

@@ -116,6 +116,7 @@ class Suite {
   void plan();
   SceneResult play_whole(SceneOrder order);
   SceneResult play(SceneOrder order);
+  SceneResult not_played() const;
   void tell_progress(const SceneOrder& order);
   void judge_together();
   void judge_alone(const Case& one);
@@ -131,6 +132,7 @@ class Suite {
   std::vector<const Case*> together_;
   std::map<std::vector<Relaxation>, std::vector<const Case*>> controls_;
   std::size_t scenes_ = 0, played_ = 0;
+  std::string no_sandbox_;  // why not even the first could be made: the others are not tried then
   std::map<std::string, CaseResult> results_;
   nlohmann::json delegate_ = nlohmann::json::object();  // empty: there was no container
 };
@@ -151,6 +153,7 @@ void Suite::plan() {
 
 // Whole, by the engine. A control is made by the delegate alone, for an engine's container is never without a wall.
 SceneResult Suite::play_whole(SceneOrder order) {
+  if (!no_sandbox_.empty()) return not_played();
   if (defaults_) {
     tell_progress(order);
     return defaults_->play(order);
@@ -177,7 +180,14 @@ void Suite::tell_progress(const SceneOrder& order) {
                       std::to_string(order.verbs.size()) + " attempts");
 }
 
+SceneResult Suite::not_played() const {
+  SceneResult scene;
+  scene.fault = no_sandbox_;
+  return scene;
+}
+
 SceneResult Suite::play(SceneOrder order) {
+  if (!no_sandbox_.empty()) return not_played();
   tell_progress(order);
   return run_scene(host_, stage_, defaults_ ? kControlProfile : request_.profile, order);
 }
@@ -202,6 +212,7 @@ void Suite::judge_together() {
   std::vector<std::string> verbs;
   for (const Case* one : together_) add_new({one->verb}, verbs);
   const SceneResult whole = play_whole({verbs, {}, room_for_many()});
+  no_sandbox_ = whole.fault;
   const auto ledger = ledger_differences(together_, whole, host_.facts);
   for (const auto& [down, cases] : controls_) {
     verbs.clear();

@@ -117,7 +117,8 @@ TEST_CASE("the table of a good report") {
         "check  4  the thirty-third process                          REFUSED  1 attempt; ledger: bpf EPERM 1 of 1");
   CHECK(line_with(table, "check 10").starts_with("check 10  leave a process running after return"));
   CHECK(has(table,
-            "wall syscalls\n  make a BPF map  EPERM by seccomp  EPERM   ledger: bpf EPERM 1 of 1  without seccomp: ok  "
+            "wall syscalls\n  kernel.bpf-map  make a BPF map  EPERM by seccomp  EPERM   ledger: bpf EPERM 1 of 1  "
+            "without seccomp: ok  "
             "REFUSED\n"));
   CHECK(table.ends_with("\n11 attempts: 11 REFUSED\nPASSED\n"));
   CHECK_FALSE(has(table, "\033"));
@@ -135,6 +136,20 @@ TEST_CASE("the table tells failures again, the worst first, with the reason") {
   CHECK(has(table, "notice      the documentation is out of date: case.3: make a BPF map: why LIMIT-GONE\n"));
   CHECK(table.ends_with("1 ESCAPED\nFAILED\n"));
   CHECK_FALSE(has(table, "\nREFUSED case"));
+}
+
+TEST_CASE("many attempts of which nothing is known for one reason are told together, and no others are") {
+  std::vector<CaseResult> cases;
+  for (int i = 0; i < 20; ++i) {
+    cases.push_back(suite::one("a." + std::to_string(i), CaseVerdict::unknown));
+    cases.back().reason = "there was no sandbox";
+    cases.push_back(suite::one("b." + std::to_string(i), CaseVerdict::escaped));
+    cases.back().reason = "it worked";
+  }
+  const std::string table = report_table(suite::report(cases), 0, false);
+  CHECK(has(table, "\nUNKNOWN 20 attempts\n  names   a.0, a.1, a.2, ...\n  reason  there was no sandbox\n"));
+  CHECK_FALSE(has(table, "\nUNKNOWN a.0\n"));
+  CHECK(has(table, "\nESCAPED b.19\n"));
 }
 
 TEST_CASE("what was asked for as a whole, but for the ordinary programs, says so") {
