@@ -215,7 +215,6 @@ bool is_refused_by_another(const Case& one, const std::string& inside, const Sce
 
 Verdicted judge_inside(const Case& one, const std::string& expected, const SceneResult& strict,
                        const std::string& inside, const HostHalf& host) {
-  if (inside == "unsupported" || inside == "timeout") return unknown("the probe could not attempt it: " + inside);
   if (inside != expected && !is_refused_by_another(one, inside, strict))
     return {CaseVerdict::escaped, (inside == "ok" ? "it worked" : "refused in another way: " + inside)};
   if (!one.shown.empty() && !shows(one, detail_of(one, strict)))
@@ -225,6 +224,20 @@ Verdicted judge_inside(const Case& one, const std::string& expected, const Scene
   return {CaseVerdict::refused, ""};
 }
 
+// What this kernel has not is met as in the control, or the wall is met before. Any other end is one that nobody foresaw.
+bool met_a_wall_or_nothing(const Case& one, const std::string& expected, const SceneResult& strict,
+                           const SceneResult& control, const std::string& inside) {
+  return inside == expected || inside == control_outcome(one, control) || is_refused_by_another(one, inside, strict);
+}
+
+}  // namespace
+
+bool shows_no_difference(const Case& one, const SceneResult& control, const std::string& inside) {
+  return one.control.verbs.empty() && one.control.host.empty() && inside == control_outcome(one, control);
+}
+
+namespace {
+
 Verdicted verdict_of(const Case& one, const std::string& expected, const SceneResult& strict,
                      const SceneResult* control, const HostHalf& host) {
   if (!strict.fault.empty()) return unknown("there was no sandbox: " + strict.fault);
@@ -232,9 +245,16 @@ Verdicted verdict_of(const Case& one, const std::string& expected, const SceneRe
   const auto inside = outcome_of(one, strict);
   if (!inside) return unknown("the probe told nothing of it");
   if (*inside == "missing") return unknown("the root file system has no program " + one.program);
+  if (*inside == "unsupported" || *inside == "timeout") return unknown("the probe could not attempt it: " + *inside);
   if (one.limit) return judge_limit(one, expected, *inside);
   if (control == nullptr) return unknown("it has no control");
-  if (const auto without = judge_control(one, *control, *inside)) return *without;
+  if (const auto without = judge_control(one, *control, *inside))
+    if (without->verdict != CaseVerdict::inapplicable ||
+        met_a_wall_or_nothing(one, expected, strict, *control, *inside))
+      return *without;
+  const bool refused = *inside == expected || is_refused_by_another(one, *inside, strict);
+  if (refused && shows_no_difference(one, *control, *inside))
+    return {CaseVerdict::vacuous, "without the wall it came to the same, " + *inside};
   return judge_inside(one, expected, strict, *inside, host);
 }
 

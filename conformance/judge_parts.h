@@ -31,5 +31,7 @@ std::optional<std::string> control_outcome(const Case& one, const SceneResult& c
 std::string control_text(const Control& control);
 // Nothing: it flipped.
 std::optional<Verdicted> judge_control(const Case& one, const SceneResult& control, const std::string& inside);
+// It came to the same, and neither another attempt nor the host tells the two apart.
+bool shows_no_difference(const Case& one, const SceneResult& control, const std::string& inside);
 
 }  // namespace benchsand::conformance

@@ -40,7 +40,7 @@ Result<std::string> name_of_profile(const SuiteRequest& request) {
   return TRY(parse_profile(text.text, text.name)).name;
 }
 
-// An engine's container is never without a wall, so what stands behind one cannot be seen there.
+// A container of an engine's, or of gVisor's, is never without a wall, so what stands behind one cannot be seen there.
 Result<void> leave_to_delegates(const SuiteRequest& request, std::vector<Case>& list) {
   for (const auto& word : request.only)
     for (const Case& one : list)
@@ -63,7 +63,7 @@ Result<std::vector<Case>> asked_cases(const SuiteRequest& request, std::string& 
       return usage("--only " + word +
                    ": ordinary programs are attempted with --programs ROOTFS (see docs/conformance.md)");
   if (request.programs.empty()) std::erase_if(all.list, needs_programs);
-  if (request.api) TRY_VOID(leave_to_delegates(request, all.list));
+  if (request.api || request.engine == kRunsc) TRY_VOID(leave_to_delegates(request, all.list));
   if (request.only.empty()) return all.list;
   std::vector<Case> list;
   for (const auto& word : request.only)

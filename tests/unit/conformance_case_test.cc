@@ -161,6 +161,15 @@ TEST_CASE("the shipped cases: every one of the ten, and enough beside them") {
       for (const auto& [where, outcome] : one.expect)
         CHECK(std::find(one.control.then.begin(), one.control.then.end(), outcome) == one.control.then.end());
   }
+  for (const Case& strict : cases->list)
+    for (const auto& [profile, text] : strict.in_profile) {
+      CAPTURE(strict.id);
+      CAPTURE(profile);
+      const Case one = for_profile(strict, profile);
+      const auto& then = one.control.then;
+      if (!one.limit && one.control.verbs.empty() && one.control.host.empty())
+        CHECK(std::find(then.begin(), then.end(), one.expect.at("")) == then.end());
+    }
   for (unsigned check = 1; check <= kChecks; ++check) CHECK(checks.contains(check));
   CHECK(further >= 300);
   CHECK(limits >= 20);

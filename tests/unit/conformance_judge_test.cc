@@ -76,10 +76,26 @@ TEST_CASE("what shows nothing does not pass") {
   CHECK(verdict(one, good, scene("ENOSYS", 0)) == "INAPPLICABLE: not built into this kernel");
   // Not inapplicable although the control says so: it worked in the sandbox.
   CHECK(verdict(one, scene("ok", 0), scene("ENOSYS", 0)).starts_with("VACUOUS: "));
+  // Nor by an end that neither the wall nor the kernel gives.
+  CHECK(verdict(one, scene("SIGSEGV", 0), scene("ENOSYS", 0)) == "ESCAPED: refused in another way: SIGSEGV");
+  CHECK(verdict(one, scene("timeout", 0), scene("ENOSYS", 0)) == "UNKNOWN: the probe could not attempt it: timeout");
+  CHECK(verdict(one, scene("ENOSYS", 0), scene("ENOSYS", 0)) == "INAPPLICABLE: not built into this kernel");
   CHECK(verdict(one, scene("EPERM", 0), works) ==
         "UNKNOWN: the host contradicts: the ledger has bpf 0 times, the probe was refused 1 times");
   CHECK(
       verdict(one, scene("EPERM", 2), works).starts_with("UNKNOWN: the host contradicts: the ledger has bpf 2 times"));
+}
+
+TEST_CASE("an outcome that shows the flip shows nothing where the attempt came to it as well") {
+  Case one = sample_case();
+  one.ledger.clear();
+  one.control.then = {"ok", "EPERM"};
+  CHECK(verdict(one, scene("EPERM", 0), scene("ok", 0)) == "REFUSED");
+  CHECK(verdict(one, scene("EPERM", 0), scene("EPERM", 0)) == "VACUOUS: without the wall it came to the same, EPERM");
+  one.control.host = {*host_fact("end/cause = exited")};  // then the host tells them apart
+  auto control = scene("EPERM", 0);
+  control.record["end"] = {{"cause", "exited"}};
+  CHECK(verdict(one, scene("EPERM", 0), control) == "REFUSED");
 }
 
 TEST_CASE("a sandbox that was not there, not whole, or not judged proves nothing") {
@@ -104,6 +120,7 @@ TEST_CASE("a limit that works is confirmed, and one that does not is announced")
   CHECK(verdict(judge_case(limit, host(), scene("ok", 0), nullptr, {})).starts_with("CONFIRMED-LIMIT: works"));
   CHECK(verdict(judge_case(limit, host(), scene("EPERM", 0), nullptr, {})).starts_with("LIMIT-GONE: came to EPERM"));
   CHECK(verdict(judge_case(limit, host(), SceneResult(), nullptr, {})) == "UNKNOWN: the probe told nothing of it");
+  CHECK(verdict(judge_case(limit, host(), scene("unsupported", 0), nullptr, {})).starts_with("UNKNOWN: the probe"));
   limit.allowed_by = "python";
   CHECK(verdict(limit, scene("ok", 0), scene("ok", 0)) ==
         "CONFIRMED-LIMIT: the profile python lets it through on purpose (profiles/README.md)");
