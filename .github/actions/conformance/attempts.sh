@@ -18,11 +18,16 @@ root=()
 [ "$BASELINE" -ef "$reports/conformance.json" ] || "${root[@]}" rm -f -- "$reports/conformance.json"
 status=0
 "${root[@]}" "${BENCHSAND:-benchsand}" conformance "${arguments[@]}" || status=$?
-if [ -e "$reports/conformance.md" ]; then cat -- "$reports/conformance.md" >>"$GITHUB_STEP_SUMMARY"; fi
+if [ -e "$reports/conformance.md" ]; then
+  cat -- "$reports/conformance.md" >>"$GITHUB_STEP_SUMMARY"
+else
+  echo "benchsand conformance made no report: exit status $status, see the log" >>"$GITHUB_STEP_SUMMARY"
+fi
 {
   if [ "$status" = 0 ]; then echo "passed=true"; else echo "passed=false"; fi
-  echo "json=$reports/conformance.json"
-  echo "sarif=$reports/conformance.sarif"
-  echo "junit=$reports/conformance.xml"
+  for output in json=json sarif=sarif junit=xml; do
+    file=$reports/conformance.${output#*=}
+    if [ -e "$file" ]; then echo "${output%=*}=$file"; fi
+  done
 } >>"$GITHUB_OUTPUT"
 exit "$status"
