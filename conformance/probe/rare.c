@@ -12,7 +12,7 @@
 
 #define P(x) ((long)(x))
 
-enum { kNoCommand = 9999, kSetGs = 0x1001, kGetGs = 0x1004, kGetCpuid = 0x1011, kSetCpuid = 0x1012, kStates = 0x1022 };
+enum { kNoCommand = 9999, kSetGs = 0x1001, kGetGs = 0x1004 };
 
 static long answer[16];
 
@@ -36,9 +36,6 @@ static const struct plain_call kRareCalls[] = {
     {"prctl-unknown", SYS_prctl, {kNoCommand}},
     {"arch-prctl-gs", SYS_arch_prctl, {kGetGs, P(answer)}},
     {"arch-prctl-set-gs", SYS_arch_prctl, {kSetGs, 0}},
-    {"arch-prctl-cpuid", SYS_arch_prctl, {kGetCpuid, 0}},
-    {"arch-prctl-set-cpuid", SYS_arch_prctl, {kSetCpuid, 1}},
-    {"arch-prctl-states", SYS_arch_prctl, {kStates, P(answer)}},
     {"capget", SYS_capget, {0, 0}},
     {"chown", SYS_chown, {0, -1, -1}},
     {"lchown", SYS_lchown, {0, -1, -1}},
