@@ -116,6 +116,9 @@ void keep_asked(SuiteReport& baseline, const SuiteReport& now, const SuiteReques
 }
 
 Result<SuiteReport> report_in(const std::string& file) {
+  std::error_code failed;
+  if (std::filesystem::exists(file, failed) && !std::filesystem::is_regular_file(file, failed))
+    return usage("read the report " + file + ": it is no regular file");  // a FIFO would wait for ever
   const auto text = sys::read_file(sys::kHere, file, kLargestBaseline);
   if (!text) return usage("read the report " + file + ": " + std::strerror(text.error().error_number));
   return parse_report(*text, file);

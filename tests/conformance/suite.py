@@ -151,6 +151,34 @@ def lying_programs(args):
             print(f"ok   a curl that {name}: {verdict}; no git: UNKNOWN")
 
 
+def mistakes(args):
+    """Each is told before the attempts, once, with exit status 2; a baseline that is not there yet after them, when there are reports."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.mkfifo(Path(folder, "fifo"))
+        Path(folder, "text").write_text("{}")
+        for words, told in (
+                (["--write", f"json={folder}/none/x"], f"--write to {folder}/none/x: there is no directory {folder}/none"),
+                (["--write", "json=-"], "--write to -: a file is due; what is printed is chosen with --format"),
+                (["--write", f"json={folder}/fifo"], f"--write to {folder}/fifo: it is no regular file, and would be replaced by one"),
+                (["--write", "table=x"], "--write table=x: the table is printed; see --format"),
+                (["--baseline", f"{folder}/fifo"], f"read the report {folder}/fifo: it is no regular file"),
+                (["--baseline", f"{folder}/text"], f"read the report {folder}/text"),
+                (["--matrix", "--engine", "docker"], "--matrix with docker: walls are taken down with crun and runc"),
+                (["--matrix", "--only", "ten"], "--matrix with --only: it makes every attempt"),
+                (["--compare", f"{folder}/none"], f"read the report {folder}/none: No such file or directory"),
+                (["--no-shim"], "conformance with --no-shim: crun is no engine that runs without benchsand's runtime; say --engine docker or podman")):
+            done = subprocess.run([args.program, "conformance", *words], capture_output=True, text=True, timeout=60)
+            require(done.returncode == 2 and not done.stdout and done.stderr.startswith(f"benchsand: {told}"), f"{words}: {done}")
+        words = [args.program, "conformance", "--only", "ten.processes", "--write", f"json={folder}/first"]
+        done = subprocess.run([*words, "--baseline", f"{folder}/none"], capture_output=True, text=True, timeout=60)
+        require(done.returncode == 2 and f"there is no {folder}/none yet; to accept this run" in done.stderr, f"no baseline yet: {done}")
+        done = subprocess.run([*words, "--baseline", f"{folder}/first"], capture_output=True, text=True, timeout=60)
+        require(done.returncode == 0 and "no drift" in done.stderr, f"with what was written then: {done}")
+        done = subprocess.run([args.program, "conformance", "--profile", "pod-sandbox"], capture_output=True, text=True, timeout=60)
+        require(done.returncode == 3 and done.stdout.count("there was no sandbox") == 1, f"no sandbox at all: {done.stdout[-2000:]}")
+    print("ok   mistakes are told first, and once")
+
+
 def killed_suite(args):
     """Killed in the middle: what is left, gc takes away."""
     before = left_behind()
@@ -216,6 +244,7 @@ def main():
         ordinary_programs(args)
         killed_suite(args)
         if args.engine == "crun" and not args.plain:
+            mistakes(args)
             every_wall_is_noticed(args)
             other_profiles(args)
         if not args.plain:
