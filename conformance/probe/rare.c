@@ -110,7 +110,7 @@ static int rare_calls(const struct attempt* attempt) {
 
 // refused-storm:COUNT: a refused call that is counted, again and again. ok: nobody minds.
 static int refused_storm(const struct attempt* attempt) {
-  const long wanted = number_argument(attempt, 0, 200000);
+  const long wanted = number_argument(attempt, 0, 120000);
   for (long i = 0; i < wanted; ++i)
     if (syscall(SYS_setfsuid, -1L) < 0 && errno != EPERM) return errno;
   tell("made", "%ld", wanted);
