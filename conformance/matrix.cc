@@ -78,7 +78,7 @@ std::string noticed_by(const std::vector<const Case*>& noticed) {
 std::map<std::string, std::vector<const Case*>> cases_by_limit(const std::vector<Case>& all) {
   std::map<std::string, std::vector<const Case*>> cases;
   for (const Case& one : all)
-    if (!one.control.limits.empty()) cases[one.wall].push_back(&one);
+    if (one.control.down.empty() && !one.control.limits.empty()) cases[one.wall].push_back(&one);
   return cases;
 }
 
