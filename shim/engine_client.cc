@@ -1,5 +1,7 @@
 #include "shim/engine_client.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 
@@ -12,6 +14,8 @@ namespace benchsand {
 using nlohmann::json;
 
 namespace {
+
+constexpr useconds_t kAskAgainUs = 50'000;
 
 const char* variable(ApiKind kind) {
   return kind == ApiKind::docker ? "DOCKER_HOST" : "CONTAINER_HOST";
@@ -100,6 +104,10 @@ Result<EngineClient::Answer> EngineClient::call(const Call& call) {
   if (!call.body.is_null()) request.body = call.body.dump();
   request.within_us = call.within_us;
   auto answer = http_.call(request);
+  for (int failures = 0; failures < call.most_failures && answer && answer->status == 500; ++failures) {
+    ::usleep(kAskAgainUs);
+    answer = http_.call(request);
+  }
   if (!answer) {
     answer.error().message = call.what + ": " + answer.error().message;
     return std::unexpected(answer.error());

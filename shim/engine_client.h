@@ -35,6 +35,7 @@ class EngineClient {
     nlohmann::json body = nullptr;  // null: none
     std::vector<int> good = {200, 201, 204};
     std::uint64_t within_us = 30'000'000;
+    int most_failures = 0;  // of what changes nothing: answers of 500 after which it is asked again, a moment later
   };
   struct Answer {
     int status = 0;

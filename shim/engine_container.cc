@@ -17,6 +17,7 @@ namespace {
 constexpr std::uint64_t kStartWithin = 120'000'000;  // the monitor's own deadlines are shorter
 constexpr std::uint64_t kSeesTheEndWithin = 30'000'000;
 constexpr std::uint64_t kRemoveWithin = 60'000'000;
+constexpr int kMostFailedLooks = 10;
 constexpr std::uint64_t kSaysWithin = 5'000'000;  // of an engine that has just failed
 
 std::string place(const std::string& id, const std::string& what = "") {
@@ -99,8 +100,12 @@ Result<void> start_container(EngineClient& engine, const std::string& id) {
   return {};
 }
 
+// Podman reads of the container's process in /proc, and fails when that ends meanwhile ("read /proc/7264/cgroup: no such process",
+// 500). Asked again it has seen the end; an engine that goes on to fail is told as it is.
 Result<json> inspect_container(EngineClient& engine, const std::string& id) {
-  auto answer = TRY(engine.call({"GET", place(id, "json"), "look at the container", nullptr, {200}}));
+  EngineClient::Call look{"GET", place(id, "json"), "look at the container", nullptr, {200}};
+  look.most_failures = kMostFailedLooks;
+  auto answer = TRY(engine.call(look));
   if (!answer.body.is_object())
     return fault("look at the container: " + std::string(to_text(engine.kind())) + " answers with no object");
   return std::move(answer.body);

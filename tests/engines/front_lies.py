@@ -113,6 +113,25 @@ def it_runs_for_ever(request, forward):
     return inspected(set_in(("State/Running", True)))(request, forward)
 
 
+GONE = b'{"cause": "no such process", "message": "read /proc/7264/cgroup: no such process", "response": 500}'
+
+
+@scenario
+def an_inspect_that_meets_the_end_is_made_again(bench):
+    """As Podman answers when the process ends while it looks: no run loses its score by that. Each look fails twice."""
+    looks = []
+
+    def unlucky(_, forward):
+        looks.append(1)
+        return (500, GONE) if len(looks) % 3 else forward()
+    run_through(bench, on("inspects", unlucky)).expect(0, "succeeded", "exited")
+    if len(looks) < 3:
+        raise Wrong(f"only {len(looks)} looks")
+
+
+lie("every_inspect_fails", "no such process (500)")(on("inspects", lambda request, forward: (500, GONE)))
+
+
 @scenario
 def wait_is_over_at_once(bench):
     """Nobody relies on it: the end is the monitor's word."""
