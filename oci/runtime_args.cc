@@ -231,6 +231,7 @@ bool is_number(const std::string& text) {
 Result<void> Reader::check_form() const {
   // With --regex it is a pattern, and no name.
   if (verb_->takes_id && !(call_.regex && have_id_)) TRY_VOID(check_id());
+  if (call_.regex && call_.id.empty()) return bad("the pattern of --regex is empty: it would be every container");
   if (call_.signal.starts_with("-")) return bad(quoted(call_.signal) + " is not a signal");
   if (!call_.preserve_fds.empty() && !is_number(call_.preserve_fds))
     return bad("flag --preserve-fds is a number, not " + quoted(call_.preserve_fds));

@@ -251,3 +251,13 @@ TEST_CASE("no two flags of one verb have one name") {
       CHECK_FALSE((a.letter && b.letter && std::string(a.letter) == b.letter));
     }
 }
+
+TEST_CASE("a pattern of every container is refused, by whatever rules") {
+  for (const auto rules : {ArgumentRules::walls, ArgumentRules::passthrough})
+    for (const char* flag : {"-r", "--regex"}) {
+      const auto call = parse_runtime_call({"delete", flag, ""}, rules);
+      REQUIRE_FALSE(call);
+      CHECK(call.error().message ==
+            "read the command line: the pattern of --regex is empty: it would be every container");
+    }
+}
